@@ -7,6 +7,7 @@ import base64
 import json
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,11 @@ async def read_messages(url: str, token: str) -> list[dict[str, Any]]:
         return messages
 
 
-def test_a_cell_is_shown_with_its_pictures_and_a_comment_on_it_reaches_an_agent(desk: BareDesk, page: Page) -> None:
+def test_a_cell_is_shown_with_its_pictures_and_a_comment_on_it_reaches_an_agent(
+    open_bare_desk: Callable[..., BareDesk], page: Page
+) -> None:
+    page.add_init_script("window.manager = { context: { path: 'work/penguins.ipynb' } }")
+    desk = open_bare_desk()
     root = Path(desk.host.settings.project)
     load = cell("load", "import pandas as pd\n\npenguins = pd.read_csv('penguins.csv')\n")
     write(root, [load, cell("draw", "penguins.plot.bar()\n", shows(image_png=picture(80)))])
@@ -111,6 +116,11 @@ def test_a_cell_is_shown_with_its_pictures_and_a_comment_on_it_reaches_an_agent(
     with wearing(page, "dark"):
         expect_readable(page)
         shot(desk.element, "notebook-review-dark")
+
+    desk.host.call("integrate_worktree", worktree_name="bills")
+    view(desk.element, "Inbox")
+    expect(desk.element.get_by_text("It changes penguins.ipynb, which is open here.").first).to_be_visible()
+    shot(desk.element, "notebook-open-here")
 
     info = desk.host.info
     assert info is not None

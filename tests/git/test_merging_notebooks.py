@@ -6,6 +6,7 @@ import json
 import random
 import re
 import subprocess
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,36 @@ def test_what_is_no_valid_notebook_is_merged_as_text(
             rb"(?m)^([<>]{7}) .*", rb"\1", expected.stdout
         )
     assert sorted(tmp_path.iterdir()) == sorted(files)
+
+
+@pytest.mark.parametrize(
+    ("of", "kept"),
+    [
+        pytest.param(lambda text: b"\xef\xbb\xbf" + text, lambda text: text.startswith(b"{\n "), id="a BOM"),
+        pytest.param(
+            lambda text: text.removesuffix(b"\n"), lambda text: not text.endswith(b"\n"), id="no last line feed"
+        ),
+        pytest.param(
+            lambda text: text.replace(b'"Python 3"', b'"Penguins"').replace(b'"python3"', b'"penguins"'),
+            lambda text: json.loads(text)["metadata"]["kernelspec"]["name"] == "penguins",
+            id="a renamed kernel",
+        ),
+    ],
+)
+def test_how_a_side_is_written_and_its_kernel_are_kept(
+    of: Callable[[bytes], bytes], kept: Callable[[bytes], bool]
+) -> None:
+    merged = notebook_merge.merge(notebook(BASE), of(changed(0, "zero")), changed(4, "four"))
+    cells = sources(merged)
+    assert (cells["c0"], cells["c4"]) == (["zero"], ["four"])
+    assert kept(merged)
+    assert merged.count(b"\n") > 50  # it is not one line
+
+
+def test_two_names_for_the_kernel_are_a_conflict() -> None:
+    ours, theirs = (notebook(BASE).replace(b'"python3"', name) for name in (b'"ours"', b'"theirs"'))
+    with pytest.raises(Unmergeable):
+        notebook_merge.merge(notebook(BASE), ours, theirs)
 
 
 @pytest.mark.long

@@ -33,7 +33,7 @@ _RUN = ("outputs", "execution_count")
 _RUN_METADATA = ("execution", "papermill", "collapsed", "scrolled", "autoscroll")
 _OF_THE_KERNEL = ("language_info", "papermill")
 _OWN = "workbench"
-_INDENT = re.compile(rb"\A\s*\{\s*\n( *)")
+_INDENT = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*\{\s*\n( *)")
 
 
 class Unmergeable(Exception):

@@ -266,6 +266,7 @@ export default () => {
   return {
     initialize({ model, signal }) {
       keepLastState(model);
+      store.notebook = model.widget_manager?.context?.path ?? null;
       channel = new Channel(model, store, signal);
       new Notifier(model, store, channel, signal);
       const chosen = { tab: model.get("tab"), alone: model.get("alone") };

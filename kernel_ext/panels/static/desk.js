@@ -919,55 +919,56 @@ r(`Approved. Running gates; then it is merged into ${o}.`):r(l===1?`Approved. Me
  and integrate",approving:"Approving…",title:({payload:n})=>n.worktree,origin:({asker:n,requester:t})=>`requested by ${n??t}`,summary:({payload:n})=>{let{added:t,
 removed:e}=kn(n.files);return[a("code",{},n.branch)," at ",a("code",{title:n.source_commit},mh(n.source_commit))," → ",a("code",{},n.target),` · ${g(n.ahead,
 "commit")} · ${g(n.files.length,"file")} `,a("span",{class:"wb-added"},`+${t}`)," ",a("span",{class:"wb-removed"},`−${e}`)]},lines:({payload:n})=>n.decides??
-[],warnings:(n,t)=>[ch(n,t),Qf(n,t),...Zf(n.payload)].filter(Boolean),live:()=>new ua,confirmation:n=>{let{payload:t}=n,e=da(n),s=[...e?["failed gates"]:[],...ha(
-t)];if(!s.length)return null;let i=e?sw(n):[],o=`${g(i.length,"gate")} did not pass: ${V(i)}. What is integrated stays in ${t.target}.`,r=[e&&o,tw(t),ew(t),uh(t)];
-return{label:`Integrate despite ${V(s)}`,consequence:r.filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{conflicts:e,changed:s,
-makes_conflict:i}=n.payload,o=Gs(t.worktrees.get(n.payload.worktree),n),r=[e,s,i].some(l=>l?.length>0)||ha(n.payload).length>0;return o||r||da(n)||!!n.changes_requested_at},
-done:(n,t)=>la({...t,outcome:n},null).text,progress:(n,t)=>la(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`worktree:${n.worktree}`],successor:({
-payload:n},t)=>ke({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new ma(n)};function Qf({payload:n},t){let{worktree:e}=n;return Gs(t.
-worktrees.get(e),{payload:n})?`${e} has new commits since its integration was requested: approving would be refused. Request the integration again in the Worktr\
-ees tab.`:null}function Zf(n){let{worktree:t,target:e,refused:s,conflicts:i,changed:o,makes_conflict:r=[]}=n,l=V(r.map(({worktree:h})=>h)),c=V([...new Set(r.flatMap(
-h=>h.files))]);return[s&&`It was approved and sent back: ${s.message}`,i.length&&`Conflicts with ${e} in ${V(i)}. Integrating would be refused; resolve them in \
-the worktree ${t}.`,r.length&&`Approving this will make ${l} conflict with ${e} in ${c}.`,uh(n),o?.length&&`Protected parts of the repository have changed since\
- the worktree was created: ${V(o)}. Check them before you approve.`]}function ha({failed_tasks:n,unused_gates:t,open_tasks:e}){return[n&&"failed tasks",t?.length&&
-"unused gates",e&&"open tasks"].filter(Boolean)}function tw({worktree:n,failed_tasks:t,failed_task_ids:e=[]}){return t?`${g(t,"task")} of ${n} failed for good (${V(
-e.map(String),5,t)}).`:null}function ew({unused_gates:n=[]}){return n.length?`${g(n.length,"gate")} ${n.length===1?"is":"are"} set, but not used: ${V(n)}.`:null}
-function uh({worktree:n,open_tasks:t,open_task_ids:e=[]}){if(!t)return null;let s=V(e.map(String),5,t);return`${n} has ${g(t,"open task")} (${s}). Integrating c\
-loses the worktree, which ends the work on its open tasks.`}var ua=class{constructor(){this.gates=new Zn,this.element=this.gates.element,this.read=null}get isRunning(){
-return os(this.shown??[])==="checking"}update({payload:{gates:t=[]}}){JSON.stringify(t.map(hh))!==JSON.stringify(this.read?.map(hh))&&(this.read=null),this.show(
-this.read??t)}refresh({payload:{gates:t=[]}}){this.read=t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},hh=({state:n})=>n;function da({payload:n}){return os(
-n.gates??[])==="failing"}function sw({payload:n}){return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}function mh(n){return n.slice(0,7)}var ma=class{constructor({
-payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=P(g(i,"commit"),ti(e.map(iw),i)),this.first.tabIndex=-1;let r=s.map(l=>ow(l,o));this.element=
-a("div",{class:"wb-box wb-stack wb-roomy"},...nw(t),this.first,P(g(s.length,"file"),ti(r,s.length)))}choices(){return{}}fieldOf(){return null}};function nw({target:n,
-behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){let r=(h,d)=>a("li",{},a("span",{class:"wb-muted wb-term"},h),a("code",{class:"wb-wrap"},
-d)),l=o.map(h=>a("li",{},q("warning"),a("code",{class:"wb-wrap"},h))),c=`${n} has ${g(t,"newer commit")}; both sides are merged.`;return[t?a("p",{class:"wb-mute\
-d"},c):null,e?a("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,ti([r("Commit",s),i&&i!==s&&r("Merge commit",i)]),l.length?P("Pro\
-tected parts that have changed",ti(l)):null].filter(Boolean)}function ti(n,t=0){let e=(t-ca).toLocaleString("en"),s=t>ca?a("li",{class:"wb-muted"},`and ${e} mor\
-e`):null;return a("ul",{class:"wb-list"},...n.slice(0,ca),s)}function iw({id:n,author:t,subject:e}){return a("li",{},a("code",{},mh(n)),a("span",{class:"wb-grow\
- wb-cut",title:e},e),a("span",{class:"wb-muted"},t))}function ow({path:n,added:t,removed:e},s){let i=t===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",
-{class:"wb-added"},`+${t}`),a("span",{class:"wb-removed"},`−${e}`)];return a("li",{},a("code",{class:"wb-grow wb-cut",title:n},n),s.includes(n)?a("span",{class:"\
-wb-state"},q("warning"),"conflict"):null,...i)}var ph={icon:"warning",label:"budget",approve:({payload:{used_up:n,stated:t}})=>`Go on with another ${n.map(e=>Wn(e,t[e]??0)).join(", ")}`,approving:"Going on…",
+[],warnings:(n,t,e)=>[ch(n,t),Qf(n,t),Zf(n.payload,e),...tw(n.payload)].filter(Boolean),live:()=>new ua,confirmation:n=>{let{payload:t}=n,e=da(n),s=[...e?["fail\
+ed gates"]:[],...ha(t)];if(!s.length)return null;let i=e?nw(n):[],o=`${g(i.length,"gate")} did not pass: ${V(i)}. What is integrated stays in ${t.target}.`,r=[e&&
+o,ew(t),sw(t),uh(t)];return{label:`Integrate despite ${V(s)}`,consequence:r.filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{
+conflicts:e,changed:s,makes_conflict:i}=n.payload,o=Gs(t.worktrees.get(n.payload.worktree),n),r=[e,s,i].some(l=>l?.length>0)||ha(n.payload).length>0;return o||r||
+da(n)||!!n.changes_requested_at},done:(n,t)=>la({...t,outcome:n},null).text,progress:(n,t)=>la(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`\
+worktree:${n.worktree}`],successor:({payload:n},t)=>ke({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new ma(n)};function Qf({payload:n},t){
+let{worktree:e}=n;return Gs(t.worktrees.get(e),{payload:n})?`${e} has new commits since its integration was requested: approving would be refused. Request the i\
+ntegration again in the Worktrees tab.`:null}function Zf({files:n,target:t},e){let s=({path:o})=>e&&(`/${e}`.endsWith(`/${o}`)||o.endsWith(`/${e}`)),i=n.find(s);
+return i?`It changes ${i.path}, which is open here. Commit it before; if ${t} is checked out, reload it from the disk afterwards.`:null}function tw(n){let{worktree:t,
+target:e,refused:s,conflicts:i,changed:o,makes_conflict:r=[]}=n,l=V(r.map(({worktree:h})=>h)),c=V([...new Set(r.flatMap(h=>h.files))]);return[s&&`It was approve\
+d and sent back: ${s.message}`,i.length&&`Conflicts with ${e} in ${V(i)}. Integrating would be refused; resolve them in the worktree ${t}.`,r.length&&`Approving\
+ this will make ${l} conflict with ${e} in ${c}.`,uh(n),o?.length&&`Protected parts of the repository have changed since the worktree was created: ${V(o)}. Chec\
+k them before you approve.`]}function ha({failed_tasks:n,unused_gates:t,open_tasks:e}){return[n&&"failed tasks",t?.length&&"unused gates",e&&"open tasks"].filter(
+Boolean)}function ew({worktree:n,failed_tasks:t,failed_task_ids:e=[]}){return t?`${g(t,"task")} of ${n} failed for good (${V(e.map(String),5,t)}).`:null}function sw({
+unused_gates:n=[]}){return n.length?`${g(n.length,"gate")} ${n.length===1?"is":"are"} set, but not used: ${V(n)}.`:null}function uh({worktree:n,open_tasks:t,open_task_ids:e=[]}){
+if(!t)return null;let s=V(e.map(String),5,t);return`${n} has ${g(t,"open task")} (${s}). Integrating closes the worktree, which ends the work on its open tasks.`}
+var ua=class{constructor(){this.gates=new Zn,this.element=this.gates.element,this.read=null}get isRunning(){return os(this.shown??[])==="checking"}update({payload:{
+gates:t=[]}}){JSON.stringify(t.map(hh))!==JSON.stringify(this.read?.map(hh))&&(this.read=null),this.show(this.read??t)}refresh({payload:{gates:t=[]}}){this.read=
+t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},hh=({state:n})=>n;function da({payload:n}){return os(n.gates??[])==="failing"}function nw({payload:n}){
+return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}function mh(n){return n.slice(0,7)}var ma=class{constructor({payload:t}){let{commits:e,files:s,
+ahead:i,conflicts:o}=t;this.first=P(g(i,"commit"),ti(e.map(ow),i)),this.first.tabIndex=-1;let r=s.map(l=>rw(l,o));this.element=a("div",{class:"wb-box wb-stack w\
+b-roomy"},...iw(t),this.first,P(g(s.length,"file"),ti(r,s.length)))}choices(){return{}}fieldOf(){return null}};function iw({target:n,behind:t,fast_forward:e,source_commit:s,
+merged_commit:i,changed:o=[]}){let r=(h,d)=>a("li",{},a("span",{class:"wb-muted wb-term"},h),a("code",{class:"wb-wrap"},d)),l=o.map(h=>a("li",{},q("warning"),a(
+"code",{class:"wb-wrap"},h))),c=`${n} has ${g(t,"newer commit")}; both sides are merged.`;return[t?a("p",{class:"wb-muted"},c):null,e?a("p",{class:"wb-muted"},`${n}\
+ is moved forward; no merge commit is made.`):null,ti([r("Commit",s),i&&i!==s&&r("Merge commit",i)]),l.length?P("Protected parts that have changed",ti(l)):null].
+filter(Boolean)}function ti(n,t=0){let e=(t-ca).toLocaleString("en"),s=t>ca?a("li",{class:"wb-muted"},`and ${e} more`):null;return a("ul",{class:"wb-list"},...n.
+slice(0,ca),s)}function ow({id:n,author:t,subject:e}){return a("li",{},a("code",{},mh(n)),a("span",{class:"wb-grow wb-cut",title:e},e),a("span",{class:"wb-muted"},
+t))}function rw({path:n,added:t,removed:e},s){let i=t===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",{class:"wb-added"},`+${t}`),a("span",{class:"wb-r\
+emoved"},`−${e}`)];return a("li",{},a("code",{class:"wb-grow wb-cut",title:n},n),s.includes(n)?a("span",{class:"wb-state"},q("warning"),"conflict"):null,...i)}var ph={icon:"warning",label:"budget",approve:({payload:{used_up:n,stated:t}})=>`Go on with another ${n.map(e=>Wn(e,t[e]??0)).join(", ")}`,approving:"Going on…",
 reject:"Stop…",rejects:"Stop",rejected:"Nothing more of it begins; its tasks stay open.",title:({payload:n})=>`The budget of ${n.what} is used up`,origin:()=>"\
 asked by Workbench",summary:({payload:{used_up:n,spent:t,limits:e,tasks:s}})=>[`${n.map(i=>Kn(i,t[i],e[i])).join("; ")} spent. ${g(s,"task")} waiting for your a\
-nswer.`],discouraged:()=>!0,done:(n,{payload:t})=>`The budget of ${t.what} is raised.`};var rw={auth:"The provider accepts neither key nor login.",refused:"The provider cannot be reached, or refuses what it is asked.",context:"The conversations bec\
+nswer.`],discouraged:()=>!0,done:(n,{payload:t})=>`The budget of ${t.what} is raised.`};var aw={auth:"The provider accepts neither key nor login.",refused:"The provider cannot be reached, or refuses what it is asked.",context:"The conversations bec\
 ame too long for the model.",turns:"The program's own limit of turns or of money ended them.",silent:"The program said nothing for too long.",crashed:"The progr\
 am ended without saying how.",failed:"The same failure came again and again."},fh={icon:"warning",label:"repeated failure",approve:()=>"Go on",approving:"Going \
 on…",reject:"Stop the agents…",rejects:"Stop the agents",rejected:"The agents were stopped; their tasks stay open.",title:({payload:n})=>n.what,origin:()=>"\
-asked by Workbench",summary:({payload:{failure:n,message:t,agents:e,attempts:s}})=>[a("div",{},rw[n]??`They ended as “${n}”.`),t&&Re(t),`${g(e,"agent")} may\
+asked by Workbench",summary:({payload:{failure:n,message:t,agents:e,attempts:s}})=>[a("div",{},aw[n]??`They ended as “${n}”.`),t&&Re(t),`${g(e,"agent")} may\
  claim no tasks until you answer. Seen in ${s.map(([i,o])=>`task ${i}, attempt ${o}`).join("; ")}.`],discouraged:()=>!0,done:(n,{payload:t})=>`${t.what}: its ag\
-ents go on.`};var aw=500,wh=5e3,lw=["Persona","Worktree","Waits for","Limit"],bh={icon:"question",label:"plan",approve:({payload:{tasks:n}},t,e)=>{let s=e?.out.size??0;return`\
+ents go on.`};var lw=500,wh=5e3,cw=["Persona","Worktree","Waits for","Limit"],bh={icon:"question",label:"plan",approve:({payload:{tasks:n}},t,e)=>{let s=e?.out.size??0;return`\
 Begin ${s?`${(n-s).toLocaleString("en")} of `:""}${g(n,"task")}`},approving:"Beginning…",rejected:"Its tasks are cancelled, and its agent is told.",opensDetails:!0,
 needsButton:!0,title:({payload:n})=>n.plan??`Tasks of ${n.agent}`,origin:({payload:n})=>`proposed by ${n.agent}`,summary:()=>[],lines:({payload:n})=>n.decides,discouraged:()=>!1,
 details:(n,t,e)=>new pa(n,e),done:({tasks:n,left_out:t,left_out_with:e,cancelled:s})=>{let i=[...t,...e];return`${g(n,"task")} may begin.${i.length?` Left out: ${V(
-i,5,s)}.`:""}`}};function cw(n,t){let e=new Map,s=i=>{for(let{id:o,parent_task_id:r,after:l,ignores_failure:c}of t)(r===i||!c&&l.includes(i))&&!n.has(o)&&!e.has(
+i,5,s)}.`:""}`}};function hw(n,t){let e=new Map,s=i=>{for(let{id:o,parent_task_id:r,after:l,ignores_failure:c}of t)(r===i||!c&&l.includes(i))&&!n.has(o)&&!e.has(
 o)&&(e.set(o,i),s(o))};return n.forEach(s),e}var pa=class{constructor({id:t,payload:e},s){this.id=t,this.payload=e,this.changed=s.changed,this.requests=new k(s),
 this.first=this.element=a("div",{class:"wb-box wb-stack wb-plan"}),this.tasks=[],this.without=this.out=new Set,this.comments=new Map,this.comment=this.limit="",
 this.load()}refresh({payload:t}){JSON.stringify(t)!==JSON.stringify(this.payload)&&(this.payload=t,this.load())}async load(){try{let{tasks:t}=await this.requests.
-send("list_proposed_tasks",{approval_id:this.id,limit:aw});this.requests.clearError(),this.tasks=t}catch(t){this.requests.showError(t)}this.without=new Set(this.
-tasks.map(({id:t})=>t).filter(t=>this.without.has(t))),this.draw()}draw(){this.also=cw(this.without,this.tasks),this.out=new Set([...this.without,...this.also.keys()]),
-X(m`<${hw} of=${this} />`,this.element),this.changed()}toggle(t,e){e?this.without.delete(t):this.without.add(t),this.draw()}note(t){this.comments.delete(t)||this.
+send("list_proposed_tasks",{approval_id:this.id,limit:lw});this.requests.clearError(),this.tasks=t}catch(t){this.requests.showError(t)}this.without=new Set(this.
+tasks.map(({id:t})=>t).filter(t=>this.without.has(t))),this.draw()}draw(){this.also=hw(this.without,this.tasks),this.out=new Set([...this.without,...this.also.keys()]),
+X(m`<${dw} of=${this} />`,this.element),this.changed()}toggle(t,e){e?this.without.delete(t):this.without.add(t),this.draw()}note(t){this.comments.delete(t)||this.
 comments.set(t,""),this.draw()}choices(){let t=Object.fromEntries([...this.comments].filter(([,s])=>s.trim())),e=this.limit&&{usd:Number(this.limit)};return{without:[
-...this.without],comment:this.comment,comments:t,...e}}fieldOf(){return null}};function hw({of:n}){let{tasks:t,payload:e}=n,s=new Map(t.map(({id:l,name:c,title:h})=>[
+...this.without],comment:this.comment,comments:t,...e}}fieldOf(){return null}};function dw({of:n}){let{tasks:t,payload:e}=n,s=new Map(t.map(({id:l,name:c,title:h})=>[
 l,c??h])),i=l=>c=>n[l]=c.target.value,o=`Comment for ${e.agent}`,r=m`<label class="wb-plan-limit wb-muted">
     Limit in US dollars
     <input class="wb-input" inputmode="decimal" placeholder=${e.limits.usd} onInput=${i("limit")} />
@@ -976,10 +977,10 @@ l,c??h])),i=l=>c=>n[l]=c.target.value,o=`Comment for ${e.agent}`,r=m`<label clas
       <table class="wb-table wb-by-need" aria-label=${`Tasks of ${e.plan??e.agent}`}>
         <tr>
           <th class="wb-col-main">Task</th>
-          ${lw.map(l=>m`<th>${l}</th>`)}
+          ${cw.map(l=>m`<th>${l}</th>`)}
           <th />
         </tr>
-        ${t.map(l=>m`<${dw} key=${l.id} of=${n} task=${l} names=${s} />`)}
+        ${t.map(l=>m`<${uw} key=${l.id} of=${n} task=${l} names=${s} />`)}
       </table>
     </div>
     ${e.tasks>t.length&&m`<p class="wb-muted">
@@ -994,21 +995,21 @@ l,c??h])),i=l=>c=>n[l]=c.target.value,o=`Comment for ${e.agent}`,r=m`<label clas
         onInput=${i("comment")}
       />
       ${e.plan&&r}
-    </div>`}function dw({of:n,task:t,names:e}){let{id:s,after:i,budget:o}=t,r=e.get(s),l=n.also.get(s),c=n.comments.has(s),h=l?`left out with ${e.get(l)}`:V(i.map(
+    </div>`}function uw({of:n,task:t,names:e}){let{id:s,after:i,budget:o}=t,r=e.get(s),l=n.also.get(s),c=n.comments.has(s),h=l?`left out with ${e.get(l)}`:V(i.map(
 y=>e.get(y)??y)),d=Object.entries(o??{}).map(([y,$])=>y==="usd"?Rt($):`${$} ${y}`),u=[t.persona_id,t.worktree,h,d.join(", ")],f={name:`Begin ${r}`,checked:!n.out.
 has(s),disabled:!!l},p={label:c?"Remove":"Comment",name:`Comment on ${r}`,onClick:()=>n.note(s)};return m`<tr class=${n.out.has(s)?"wb-plan-out":""}>
       <td class="wb-col-main" style=${{paddingLeft:`${8+16*Math.min(t.depth,8)}px`}}>
-        <${uw} task=${t}><${se} ...${f} onChange=${y=>n.toggle(s,y)} /><//>
+        <${mw} task=${t}><${se} ...${f} onChange=${y=>n.toggle(s,y)} /><//>
       </td>
       ${u.map(y=>m`<td title=${y}>${y}</td>`)}
       <td><${R} class="wb-link wb-quiet" ...${p} /></td>
     </tr>
-    ${c&&m`<${mw} of=${n} id=${s} name=${r} />`}`}function uw({task:{title:n,run:t,check:e},children:s}){let i=[t,e&&["check:",e.run??e]].filter(Boolean).map(o=>[
-o].flat(2).join(" "));return m`<label class="wb-check-label">
-    ${s}
+    ${c&&m`<${pw} of=${n} id=${s} name=${r} />`}`}function mw({task:{title:n,run:t,check:e,needs:s},children:i}){let o=[t,e&&["check:",e.run??e],s&&["needs",s]].
+filter(Boolean).map(r=>[r].flat(2).join(" "));return m`<label class="wb-check-label">
+    ${i}
     <span title=${n}>${n}</span>
-    ${i.map(o=>m`<code title=${o}>${o}</code>`)}
-  </label>`}function mw({of:n,id:t,name:e}){return m`<tr>
+    ${o.map(r=>m`<code title=${r}>${r}</code>`)}
+  </label>`}function pw({of:n,id:t,name:e}){return m`<tr>
     <td colspan="6">
       <input
         class="wb-input"
@@ -1020,187 +1021,187 @@ o].flat(2).join(" "));return m`<label class="wb-check-label">
         onInput=${s=>n.comments.set(t,s.target.value)}
       />
     </td>
-  </tr>`}var pw={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
-t contact","question"],blocked:["Blocked","cancelled"]},fw=12e4;function rs({state:n,last_seen:t},e){let[s,i]=pw[n]??[n,"question"];return n!=="reachable"&&n!==
-"polling"?[s,i]:[`${s} ${Et(t,e)}`,e-Date.parse(t)>fw?"question":i]}var ww={APPROVED:"approved",PROPOSED:"proposed"},bw={WEBHOOK:"by webhook",POLL:"by polling"};
-function ei(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.rid<t.rid?-1:1)}function si(n){return n?`${ww[n.status]}, ${bw[n.edge_type]}`:"none"}
+  </tr>`}var fw={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
+t contact","question"],blocked:["Blocked","cancelled"]},ww=12e4;function rs({state:n,last_seen:t},e){let[s,i]=fw[n]??[n,"question"];return n!=="reachable"&&n!==
+"polling"?[s,i]:[`${s} ${Et(t,e)}`,e-Date.parse(t)>ww?"question":i]}var bw={APPROVED:"approved",PROPOSED:"proposed"},gw={WEBHOOK:"by webhook",POLL:"by polling"};
+function ei(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.rid<t.rid?-1:1)}function si(n){return n?`${bw[n.status]}, ${gw[n.edge_type]}`:"none"}
 function gh(n){let t=new Map;for(let{source:e,target:s,status:i,edge_type:o}of n){let[r,l]=e<s?[e,s]:[s,e],c=[r,l,i,o].join(" "),h=t.get(c);h?h.both=!0:t.set(c,
 {from:e,to:s,both:!1,status:i,edge_type:o})}return[...t.values()]}function bt(n){let[,t,e]=/^orn:koi-net\.node:(.+)\+([^+]{0,6})[^+]*$/.exec(n)??[];return t?`${t}\
-·${e}`:n}function kt({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}function kh(n){if(!xh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>gw(e,s,
-n,t.has(e)))}function gw(n,t,e,s){let i=fa(t,e),o=yw(i),r=o.length?"choice":$w(i);return{name:n,kind:r,required:s,description:_w(i.description),initial:kw(i,r,o),
+·${e}`:n}function kt({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}function kh(n){if(!xh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>yw(e,s,
+n,t.has(e)))}function yw(n,t,e,s){let i=fa(t,e),o=$w(i),r=o.length?"choice":kw(i);return{name:n,kind:r,required:s,description:xw(i.description),initial:vw(i,r,o),
 options:o}}function fa(n,t,e=0){if(!xh(n)||e>8)return{};let{$ref:s="",...i}=n,[,o]=/^#\/\$defs\/([^/]+)$/.exec(s)??[];if(o)return{...fa(t.$defs?.[o],t,e+1),...i};
 let r=n.anyOf??n.oneOf;if(!Array.isArray(r))return n;let l=r.filter(c=>c?.type!=="null");return l.length===1?{...fa(l[0],t,e+1),...yh(n)}:yh(n)}function yh({description:n,
-default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function yw({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
-null):vh(e).join()==="boolean"?[!0,!1]:[]}function $w({type:n,format:t,writeOnly:e}){let[s,...i]=vh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
-cret":"text":s==="number"||s==="integer"?s:"json"}function vh(n){return[n].flat().filter(t=>t&&t!=="null")}function kw({default:n},t,e){return n==null?"":t==="c\
+default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function $w({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
+null):vh(e).join()==="boolean"?[!0,!1]:[]}function kw({type:n,format:t,writeOnly:e}){let[s,...i]=vh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
+cret":"text":s==="number"||s==="integer"?s:"json"}function vh(n){return[n].flat().filter(t=>t&&t!=="null")}function vw({default:n},t,e){return n==null?"":t==="c\
 hoice"?e.includes(n)?String(e.indexOf(n)):"":t==="json"?JSON.stringify(n,null,2):String(n)}function _h(n,t){let[e,s]=[{},{}];for(let i of n){let o=t[i.name]??"";
-if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=vw[i.kind](o,i)}catch(r){s[i.name]=r.message}}return{
-values:e,problems:s}}var vw={text:n=>n,secret:n=>n,number:n=>$h(n,Number.isFinite,"Type a number."),integer:n=>$h(n,Number.isSafeInteger,"Type a whole number."),
+if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=_w[i.kind](o,i)}catch(r){s[i.name]=r.message}}return{
+values:e,problems:s}}var _w={text:n=>n,secret:n=>n,number:n=>$h(n,Number.isFinite,"Type a number."),integer:n=>$h(n,Number.isSafeInteger,"Type a whole number."),
 choice:(n,{options:t})=>t[Number(n)],json:n=>Yt(n)};function $h(n,t,e){let s=Number(n.trim()||NaN);if(!t(s))throw new Error(e);return s}function Yt(n){try{return JSON.
-parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function xh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function _w(n){
-return typeof n=="string"?n:""}var xw={fields:"Fields",json:"JSON"},Sw="(not set)",as=class{constructor(t,e=null){this.parameters=kh(t),this.controls=new Map,this.problems=new Map,this.modes=
-new tt(xw,"Show the arguments as",o=>this.show(o)),this.fields=a("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=st(
+parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function xh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function xw(n){
+return typeof n=="string"?n:""}var Sw={fields:"Fields",json:"JSON"},Ew="(not set)",as=class{constructor(t,e=null){this.parameters=kh(t),this.controls=new Map,this.problems=new Map,this.modes=
+new tt(Sw,"Show the arguments as",o=>this.show(o)),this.fields=a("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=st(
 JSON.stringify(e??{},null,2),6,{"aria-label":"Arguments as JSON"}),this.textProblem=Sh(this.text),this.json=a("div",{},this.text,this.textProblem);let s=this.parameters?.
 length===0,i=s?a("p",{class:"wb-muted"},"It takes no arguments."):null;this.modes.element.hidden=s||!this.parameters,this.element=a("div",{class:"wb-stack"},i,this.
 modes.element,this.fields,this.json),this.show(this.parameters&&!e?"fields":"json"),s&&(this.json.hidden=!0)}get first(){return this.mode==="json"?this.text:this.
-controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Ew(t),r=Sh(o);this.controls.set(e,o),this.problems.set(e,r);let l=L(i?e:`${e}\
+controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Tw(t),r=Sh(o);this.controls.set(e,o),this.problems.set(e,r);let l=L(i?e:`${e}\
  (optional)`,o);return l.append(r,...s?[a("p",{class:"wb-label"},s)]:[]),l}show(t){t==="json"&&this.mode==="fields"&&(this.text.value=JSON.stringify(this.read().
 values,null,2)),t==="fields"&&this.mode==="json"&&this.fillFields(),this.mode=t,this.fields.hidden=t!=="fields",this.json.hidden=t!=="json",this.modes.show(t),this.
-mark({})}fillFields(){let t;try{t=Yt(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Tw(e,t[s]))}}read(){
+mark({})}fillFields(){let t;try{t=Yt(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Ow(e,t[s]))}}read(){
 let t=Object.fromEntries([...this.controls].map(([e,s])=>[e,s.value]));return _h(this.parameters,t)}values(){if(this.mode==="json")return this.jsonValues();let{
 values:t,problems:e}=this.read();return this.mark(e),Object.keys(e).length?null:t}jsonValues(){try{let t=Yt(this.text.value);return this.mark({}),t}catch(t){return this.
 markOne(this.text,this.textProblem,t.message),this.text.focus(),null}}mark(t){this.markOne(this.text,this.textProblem,null);for(let[s,i]of this.controls)this.markOne(
 i,this.problems.get(s),t[s]??null);let e=[...this.controls.keys()].find(s=>s in t);e&&this.controls.get(e).focus()}markOne(t,e,s){e.hidden=s===null,s===null?t.removeAttribute(
 "aria-invalid"):(t.setAttribute("aria-invalid","true"),e.replaceChildren(q("warning"),a("span",{},s)))}};function Sh(n){let t=a("div",{class:"wb-message wb-erro\
-r",id:E("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Ew(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let r=s.
-map((l,c)=>[String(c),String(l)]);return C(i?r:[["",Sw],...r],e)}return t==="json"?st(e,3,{placeholder:"JSON"}):t==="text"?st(e,1,{class:"wb-input wb-area wb-sh\
-ort-area"}):O(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Tw({kind:n,options:t},e){return n==="choice"?t.includes(e)?
+r",id:E("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Tw(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let r=s.
+map((l,c)=>[String(c),String(l)]);return C(i?r:[["",Ew],...r],e)}return t==="json"?st(e,3,{placeholder:"JSON"}):t==="text"?st(e,1,{class:"wb-input wb-area wb-sh\
+ort-area"}):O(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Ow({kind:n,options:t},e){return n==="choice"?t.includes(e)?
 String(t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var Eh={icon:"question",label:"question of a server",approve:({payload:n})=>n.url?"Done there":"Answer",approving:"Answering…",reject:"Decline…",rejects:"De\
 cline",rejected:"Declined.",also:()=>[{label:"Not now",choices:{action:"cancel"}}],opensDetails:!0,needsButton:!0,title:({payload:n})=>n.tool,origin:({payload:n})=>`\
-asked by the MCP server ${n.server}, ${Ow(n)}`,summary:({payload:n})=>[a("div",{class:"wb-wrap"},`The server asks: “${Q(n.message,500).replace(/[“”]/g,'"')}\
-”`),...Cw(n)],warnings:({payload:{sensitive:n,url:t}})=>[...n.length?[`${n.join(", ")} looks like a secret. The server gets what you type.`]:[],...t?["See who\
+asked by the MCP server ${n.server}, ${Cw(n)}`,summary:({payload:n})=>[a("div",{class:"wb-wrap"},`The server asks: “${Q(n.message,500).replace(/[“”]/g,'"')}\
+”`),...Nw(n)],warnings:({payload:{sensitive:n,url:t}})=>[...n.length?[`${n.join(", ")} looks like a secret. The server gets what you type.`]:[],...t?["See who\
 se address this is before you open it. Workbench does not open it."]:[]],discouraged:({payload:{sensitive:n,url:t}})=>!!(n.length||t),details:({payload:n})=>new ni(
 n),done:n=>n?.action==="cancel"?"The server was told that you have not chosen.":"Answered."},Th={icon:"question",label:"question of an agent",approve:()=>"Answe\
 r",approving:"Answering…",reject:"Decline…",rejects:"Decline",rejected:"The agent was told to decide itself.",opensDetails:!0,needsButton:!0,title:({payload:n})=>n.
 agent,origin:({payload:n})=>n.task_id?`asked while it does task ${n.task_id}`:"asked by the agent",summary:({payload:n})=>[a("div",{class:"wb-wrap"},n.message)],
-discouraged:()=>!1,details:({payload:n})=>new ni(n),done:()=>"The agent has the answer."};function Ow({caller:n,node:t,conversation_id:e}){return t?`for a call \
-of the node ${bt(t)}`:e?`for the model of a conversation (${n})`:`for a call of ${n}`}function Cw({url:n,is_link:t}){return n?[a("div",{},"At ",t?a("a",{class:"\
+discouraged:()=>!1,details:({payload:n})=>new ni(n),done:()=>"The agent has the answer."};function Cw({caller:n,node:t,conversation_id:e}){return t?`for a call \
+of the node ${bt(t)}`:e?`for the model of a conversation (${n})`:`for a call of ${n}`}function Nw({url:n,is_link:t}){return n?[a("div",{},"At ",t?a("a",{class:"\
 wb-wrap",href:n,target:"_blank",rel:"noopener noreferrer"},n):a("code",{class:"wb-wrap"},n))]:[]}var ni=class{constructor({form:t,url:e}){this.fields=new as(t),
 this.first=this.fields.first,this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element),this.isEmpty=!!e||!Object.keys(t.properties).length,this.
 isEmpty&&this.element.replaceChildren(),this.element.classList.toggle("wb-box",!this.isEmpty)}choices(){let t=this.isEmpty?{}:this.fields.values();return t?{content:t}:
 null}fieldOf(t){let e=t.details?.problems??[];return this.fields.mark(Object.fromEntries(e.map(({field:s,reason:i})=>[s.split(".")[0],i]))),null}};var ba={icon:"tool",label:"tool call",approve:(n,t)=>t?"Allow such calls":"Allow once",approving:"Allowing…",also:({payload:n})=>Oh(n).map(([t,e])=>({label:e,
 choices:{remember:t}})),details:({payload:n})=>new wa(n),needsButton:!0,ban:{label:"Never allow this tool",request:({payload:n})=>["set_tool_permission",{name:n.
-tool,permission:"never"}]},title:({payload:n})=>n.tool,origin:({payload:n})=>`called by ${Aw(n)}`,summary:({payload:n})=>[a("div",{},n.origin_of_tool,n.description?
-` · it says: “${qw(n)}”`:null),a("div",{class:"wb-label"},"Arguments"),xt(JSON.stringify(n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...Rw(
+tool,permission:"never"}]},title:({payload:n})=>n.tool,origin:({payload:n})=>`called by ${qw(n)}`,summary:({payload:n})=>[a("div",{},n.origin_of_tool,n.description?
+` · it says: “${Rw(n)}”`:null),a("div",{class:"wb-label"},"Arguments"),xt(JSON.stringify(n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...Bw(
 n.changes??[])],warnings:({payload:n})=>n.changes?.length?["The tool is not what you allowed: what it says about itself has changed."]:[],discouraged:({payload:n})=>!!n.
-changes?.length,done:n=>Nw[n?.remember]??"Allowed."},Nw={conversation:"Allowed, and in this conversation from now on without asking you.",task:"Allowed, and for\
+changes?.length,done:n=>Aw[n?.remember]??"Allowed."},Aw={conversation:"Allowed, and in this conversation from now on without asking you.",task:"Allowed, and for\
  this task from now on without asking you.",always:"Allowed, and from now on without asking you."};function Oh({conversation_id:n,task_id:t}){return[n&&["conver\
 sation","Allow in this conversation"],t&&["task",`Allow for task ${t}`],["always","Always allow"]].filter(Boolean)}var wa=class{constructor(t){this.scope=C(Oh(t),
 "always",{class:"wb-input"}),this.first=this.scope;let e=i=>O(typeof i=="string"?i:JSON.stringify(i),{class:"wb-input"});this.patterns=Object.entries(t.arguments).
 map(([i,o])=>[i,e(o)]);let s=this.patterns.map(([i,o])=>L(i,o));this.element=a("div",{class:"wb-box wb-stack wb-roomy"},L("How long",this.scope),a("div",{class:"\
 wb-muted"},"Only calls with these arguments are allowed; * is any text."),...s)}choices(){let t=this.patterns.map(([e,{value:s}])=>[e,s]);return{remember:this.scope.
-value,arguments:Object.fromEntries(t)}}fieldOf({details:t}){let e=this.patterns.find(([s])=>t?.problems?.includes(s));return e?e[1]:null}};function Aw({caller:n,
-conversation_id:t}){return t?`the model of a conversation (${n})`:n}function qw({description:n}){return Q(n,300).replace(/[“”]/g,'"')}function Rw(n){if(!n.length)
-return[];let t=(s,i)=>i===null?null:a("div",{class:`wb-diff-${s} wb-prose`},a("span",{class:"wb-sr"},`${s}: `),Bw(i)),e=({path:s,before:i,after:o})=>a("li",{},a(
-"code",{},s),t("removed",i),t("added",o));return[a("div",{class:"wb-label"},"What has changed"),a("ul",{class:"wb-changes"},...n.map(e))]}function Bw(n){return typeof n==
+value,arguments:Object.fromEntries(t)}}fieldOf({details:t}){let e=this.patterns.find(([s])=>t?.problems?.includes(s));return e?e[1]:null}};function qw({caller:n,
+conversation_id:t}){return t?`the model of a conversation (${n})`:n}function Rw({description:n}){return Q(n,300).replace(/[“”]/g,'"')}function Bw(n){if(!n.length)
+return[];let t=(s,i)=>i===null?null:a("div",{class:`wb-diff-${s} wb-prose`},a("span",{class:"wb-sr"},`${s}: `),Lw(i)),e=({path:s,before:i,after:o})=>a("li",{},a(
+"code",{},s),t("removed",i),t("added",o));return[a("div",{class:"wb-label"},"What has changed"),a("ul",{class:"wb-changes"},...n.map(e))]}function Lw(n){return typeof n==
 "string"?n:JSON.stringify(n)}var Ch={...ba,label:"call from another node",approve:()=>"Allow once",also:()=>[{label:"Always allow this node",choices:{remember:"\
 always"}}],details:void 0,ban:{label:"Never allow this node to call this tool",request:({payload:n})=>["set_peer_permission",{peer:n.origin.node,trait:n.tool,permission:"\
 never"}]},origin:({payload:{origin:n}})=>`called by the node ${bt(n.node)}, whose caller says it is ${n.says}`,facts:({payload:n})=>n.origin.node,done:n=>n?.remember===
-"always"?"Allowed, and for this node from now on without asking you.":"Allowed."};var ga=3,Lw=new Map([["commands_only","takes only tasks that have a command"]]),Nh={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admi\
+"always"?"Allowed, and for this node from now on without asking you.":"Allowed."};var ga=3,jw=new Map([["commands_only","takes only tasks that have a command"]]),Nh={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admi\
 tting…",title:({payload:n})=>n.name,origin:({payload:{spawned_by:n,other_user:t}})=>[n?`spawned by ${n}`:"connected by itself",t?`of another user of this mach\
 ine: ${t}`:null].filter(Boolean).join(", "),summary:({payload:n},t)=>{let e=Ut(t,$a(n,t));return["as ",a("code",{},n.suggested_id),` · ${n.persona_id??"no pers\
 ona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.definition?
 ` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(", ")}`:null,n.environment?.length?` · sets ${n.environment.join(", ")}`:null,
-n.opens?.length?` · opens ${n.opens.join("; ")}`:null]},facts:({payload:n})=>[...jw(n),...Mw(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({
+n.opens?.length?` · opens ${n.opens.join("; ")}`:null]},facts:({payload:n})=>[...Mw(n),...Dw(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({
 session_id:$a(n,t)}),done:({agent_id:n,granted:t})=>`Admitted as ${n}. ${bc(t)}.`,details:(n,t)=>new ya(n,t)},ya=class{constructor({payload:t},e){this.session=$a(
 t,e),this.fields=new Gt(e,{agent_id:t.suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.
 self_tools,tools:t.tools}),this.first=this.fields.first;let s=Pn(t.capabilities);this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){
 let t={session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){
-return this.fields.fieldOf(t)}};function $a({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function jw({client:n,address:t,connection_id:e}){
-return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function Mw(n){let t=Object.entries(n??{}),e=([i,o])=>{let r=Q(i,40);return typeof o=="boolean"?o?
-Lw.get(i)??r:`no ${r}`:`${r}: ${Qr(o,60)}`},s=t.slice(0,ga).map(e);return t.length>ga?[...s,`${t.length-ga} more`]:s}var Dw={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Ww).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
+return this.fields.fieldOf(t)}};function $a({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function Mw({client:n,address:t,connection_id:e}){
+return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function Dw(n){let t=Object.entries(n??{}),e=([i,o])=>{let r=Q(i,40);return typeof o=="boolean"?o?
+jw.get(i)??r:`no ${r}`:`${r}: ${Qr(o,60)}`},s=t.slice(0,ga).map(e);return t.length>ga?[...s,`${t.length-ga} more`]:s}var Iw={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Kw).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
 provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t],role:({persona:n,role:t})=>[
 `gives its agents the role ${t}, of the persona`,n],prompt:({prompt:n})=>["was written by an agent:",n]},Ah={icon:"shield",label:"trust",approve:()=>"Trust",approving:"\
 Trusting…",title:({payload:n})=>n.definition,origin:({asker:n,requester:t})=>`requested by ${n??t}`,summary:({payload:{path:n,needs:t}})=>[a("div",{},a("code",
-{},n),` needs ${g(t.length,"thing")} that you have not trusted:`),a("ul",{class:"wb-needs"},...t.map(Iw))],discouraged:()=>!0,done:(n,{payload:t})=>`Trusted. ${t.
-definition} can be used now.`};function Iw({kind:n,name:t,summary:e,details:s}){let i=Dw[n]?.(s);if(!i)return a("li",{},e);let[o,r,l={}]=i;return a("li",{},a("d\
-iv",{},a("code",{},t),` ${o}`),a("pre",{class:"wb-pre",tabindex:0,"aria-label":t},r),...Pw({...l,...Fw(s)}))}function Pw(n){let t=Object.entries(n).map(([e,s])=>a(
-"li",{class:"wb-wrap"},a("code",{},`${e}=${s}`)));return t.length?[a("ul",{},...t)]:[]}function Fw({directory:n,files:t={}}){let e=Object.entries(t).map(([s,i])=>[
-s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Ww(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.stringify(n)}var Kw={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({asker:n,requester:t})=>`requested by ${n??
-t}`,summary:({kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Uw={registration:Nh,integration:dh,trust:Ah,tool_call:ba,peer_call:Ch,question:Eh,agent_question:Th,
-failure:fh,budget:ph,plan:bh};function ls(n){return Uw[n.kind]??Kw}function qh(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(c=>c*i).find(c=>c>=s*(1-1e-9)),r=Math.max(1,o),l=[];for(let c=0;c<Math.ceil(
+{},n),` needs ${g(t.length,"thing")} that you have not trusted:`),a("ul",{class:"wb-needs"},...t.map(Pw))],discouraged:()=>!0,done:(n,{payload:t})=>`Trusted. ${t.
+definition} can be used now.`};function Pw({kind:n,name:t,summary:e,details:s}){let i=Iw[n]?.(s);if(!i)return a("li",{},e);let[o,r,l={}]=i;return a("li",{},a("d\
+iv",{},a("code",{},t),` ${o}`),a("pre",{class:"wb-pre",tabindex:0,"aria-label":t},r),...Fw({...l,...Ww(s)}))}function Fw(n){let t=Object.entries(n).map(([e,s])=>a(
+"li",{class:"wb-wrap"},a("code",{},`${e}=${s}`)));return t.length?[a("ul",{},...t)]:[]}function Ww({directory:n,files:t={}}){let e=Object.entries(t).map(([s,i])=>[
+s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Kw(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.stringify(n)}var Uw={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({asker:n,requester:t})=>`requested by ${n??
+t}`,summary:({kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Hw={registration:Nh,integration:dh,trust:Ah,tool_call:ba,peer_call:Ch,question:Eh,agent_question:Th,
+failure:fh,budget:ph,plan:bh};function ls(n){return Hw[n.kind]??Uw}function qh(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(c=>c*i).find(c=>c>=s*(1-1e-9)),r=Math.max(1,o),l=[];for(let c=0;c<Math.ceil(
 e/r-1e-9)+1;c+=1)l.push(Number((c*r).toPrecision(12)));return l}function Ct([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function ii(n,t,e){return Array.
 from({length:e},(s,i)=>n+(t-n)*i/(e-1))}function Pe(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):
 null}var lt={left:36,right:8,top:8,bottom:20};function ve(n,t,e,s={}){return F("text",{x:n,y:t,class:"wb-chart-label",...s},qt(e))}function ae(n,t,...e){return F(
 "svg",{viewBox:`0 0 ${n} ${t}`,width:n,height:t,class:"wb-chart"},...e)}function oi(n,t,e,s,i=lt.left){return e.flatMap(o=>[F("line",{x1:i,x2:n-lt.right,y1:t(o),
 y2:t(o),class:"wb-chart-grid"}),ve(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function cs(n,t){return t.map(({x:e,text:s},i)=>{let o=i===0?"start":i===t.length-1?
 "end":"middle";return ve(e,n,s,{"text-anchor":o})})}function le(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-ch\
-art-mark"),n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}var ri=132,Hw=1;function Rh(n,{starts:t,until:e,clock:s,text:i,layers:o}){let r=t.map(($,_)=>o.reduce((v,{values:S})=>v+S[_],0)),l=qh(Math.max(...r,1)),c=lt.left+
-8*Math.max(0,pe(l.at(-1)).length-4),h=Ct([0,t.length],[c,n-lt.right]),d=Ct([0,l.at(-1)],[ri-lt.bottom,lt.top]),u=t.map(($,_)=>Gw(_,h,d,o,i)).filter(({at:$})=>r[$]),
+art-mark"),n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}var ri=132,Gw=1;function Rh(n,{starts:t,until:e,clock:s,text:i,layers:o}){let r=t.map(($,_)=>o.reduce((v,{values:S})=>v+S[_],0)),l=qh(Math.max(...r,1)),c=lt.left+
+8*Math.max(0,pe(l.at(-1)).length-4),h=Ct([0,t.length],[c,n-lt.right]),d=Ct([0,l.at(-1)],[ri-lt.bottom,lt.top]),u=t.map(($,_)=>Vw(_,h,d,o,i)).filter(({at:$})=>r[$]),
 p=ii(0,t.length,n<360?2:4).map($=>({x:h($),text:s(t[0]+(e-t[0])*$/t.length)}));return{picture:ae(n,ri,...oi(n,d,l,pe,c),...u.map(({made:$})=>$.element),...cs(ri-
-4,p)),marks:u.map(({made:$})=>$)}}function Gw(n,t,e,s,i){let o=0,r=s.map(({state:h,values:d})=>{let[u,f]=[e(o),e(o+d[n])];o+=d[n];let p={width:Math.max(1,t(n+1)-
-t(n)-Hw),height:Math.max(0,u-f)};return F("rect",{x:t(n),y:f,...p,class:"wb-chart-area","data-state":h})}),l={x:t(n),y:lt.top,width:t(n+1)-t(n),height:ri-lt.bottom-
-lt.top},c=F("g",{},F("rect",{...l,class:"wb-chart-room"}),...r);return{at:n,made:le(c,String(n),i(n))}}var hs=24,Bh=14,Lh=6.6,Vw=3;function jh(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let r=Math.max(...i.map(({name:$})=>$.length)),l=Math.min(n*.3,160,12+r*Lh),
+4,p)),marks:u.map(({made:$})=>$)}}function Vw(n,t,e,s,i){let o=0,r=s.map(({state:h,values:d})=>{let[u,f]=[e(o),e(o+d[n])];o+=d[n];let p={width:Math.max(1,t(n+1)-
+t(n)-Gw),height:Math.max(0,u-f)};return F("rect",{x:t(n),y:f,...p,class:"wb-chart-area","data-state":h})}),l={x:t(n),y:lt.top,width:t(n+1)-t(n),height:ri-lt.bottom-
+lt.top},c=F("g",{},F("rect",{...l,class:"wb-chart-room"}),...r);return{at:n,made:le(c,String(n),i(n))}}var hs=24,Bh=14,Lh=6.6,Jw=3;function jh(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let r=Math.max(...i.map(({name:$})=>$.length)),l=Math.min(n*.3,160,12+r*Lh),
 c=Math.max(4,Math.floor((l-12)/Lh)),h=i.length*hs+lt.bottom,d=Ct([t,e],[l,n-lt.right]),u=i.flatMap(({name:$},_)=>[F("line",{x1:l,x2:n-lt.right,y1:(_+1)*hs,y2:(_+
 1)*hs,class:"wb-chart-grid"}),ve(0,_*hs+16,$.length>c?`${$.slice(0,c-1)}…`:$)]),f=o.map($=>{let[_,v]=[d(Math.max(t,$.from)),d(Math.min(e,$.to))],S={x:_,y:$.lane*
-hs+(hs-Bh)/2,width:Math.max(Vw,v-_),height:Bh},A=F("rect",{...S,rx:2,class:"wb-chart-bar","data-state":$.state});return le(A,$.key,$.text,$.open)}),p=ii(t,e,n<480?
-2:4).map($=>({x:d($),text:s($)})),y=cs(h-4,p);return{picture:ae(n,h,...u,...f.map(({element:$})=>$),...y),marks:f}}var Jw=864e5,zw=20,Yw={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Dh({since:n,until:t}){return Date.parse(t)-Date.parse(
-n)>Jw/2?s=>B(s):$n}function ai(n,t){let{intervals:e,interval_seconds:s}=n,i=Dh(n),o=e.map(({start:h})=>Date.parse(h)),r=o.at(-1)+1e3*s,l=h=>t.filter(([d])=>e[h][d]).
+hs+(hs-Bh)/2,width:Math.max(Jw,v-_),height:Bh},A=F("rect",{...S,rx:2,class:"wb-chart-bar","data-state":$.state});return le(A,$.key,$.text,$.open)}),p=ii(t,e,n<480?
+2:4).map($=>({x:d($),text:s($)})),y=cs(h-4,p);return{picture:ae(n,h,...u,...f.map(({element:$})=>$),...y),marks:f}}var zw=864e5,Yw=20,Xw={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Dh({since:n,until:t}){return Date.parse(t)-Date.parse(
+n)>zw/2?s=>B(s):$n}function ai(n,t){let{intervals:e,interval_seconds:s}=n,i=Dh(n),o=e.map(({start:h})=>Date.parse(h)),r=o.at(-1)+1e3*s,l=h=>t.filter(([d])=>e[h][d]).
 map(([d,,u])=>`${e[h][d].toLocaleString("en")} ${u}`).join(", "),c=o.map((h,d)=>[i(h),...t.map(([u])=>e[d][u])]);return{legend:t.map(([,h,d])=>[h,d]),table:{columns:[
 "From",...t.map(([,,h])=>h)],rows:c.filter(h=>h.some(d=>d>0))},draw:h=>Rh(h,{starts:o,until:r,clock:i,text:d=>`${i(o[d])}: ${l(d)}`,layers:t.map(([d,u])=>({state:u,
 values:e.map(f=>f[d])}))})}}function Ih(n,t){let e=Dh(n),[s,i]=[Date.parse(n.since),Date.parse(n.until)],o=[...n.attempts].reverse(),r=[...new Set(o.map(({agent_id:u})=>u))].
-slice(0,zw).sort(),l=r.map(u=>({name:u,open:null})),c=n.attempts.filter(({agent_id:u})=>r.includes(u)),h=u=>{let f=U(Date.parse(u.ended_at??n.until)-Date.parse(
+slice(0,Yw).sort(),l=r.map(u=>({name:u,open:null})),c=n.attempts.filter(({agent_id:u})=>r.includes(u)),h=u=>{let f=U(Date.parse(u.ended_at??n.until)-Date.parse(
 u.claimed_at));return[u.agent_id,`${u.task_id} ${u.task}`,u.attempt,e(Date.parse(u.claimed_at)),f,u.outcome??"under way"]},d=c.map(u=>{let[f,p,y,,$,_]=h(u);return{
-lane:r.indexOf(f),from:Date.parse(u.claimed_at),to:Date.parse(u.ended_at??n.until),state:Yw[u.outcome]??"other",key:`${u.task_id}.${y}`,text:`${p}, attempt ${y}\
+lane:r.indexOf(f),from:Date.parse(u.claimed_at),to:Date.parse(u.ended_at??n.until),state:Xw[u.outcome]??"other",key:`${u.task_id}.${y}`,text:`${p}, attempt ${y}\
  by ${f}: ${_}, ${$}`,open:()=>t.task(u.task_id)}});return{legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other",
-"released or cancelled"]],table:{columns:["Agent","Task","Attempt","Claimed","Took","Outcome"],rows:c.map(h)},draw:u=>jh(u,{since:s,until:i,clock:e,lanes:l,bars:Xw(
-d)})}}function Xw(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}function Ph({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({
+"released or cancelled"]],table:{columns:["Agent","Task","Attempt","Claimed","Took","Outcome"],rows:c.map(h)},draw:u=>jh(u,{since:s,until:i,clock:e,lanes:l,bars:Qw(
+d)})}}function Qw(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}function Ph({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({
 name:e,open:()=>t.agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${g(i,"attempt")}, ${U(1e3*o)}`}))}function Fh({approvals:n},t,e){let s=Math.max(...n.map(
 i=>i.waited_seconds),.001);return n.map(({id:i,kind:o,status:r,requester:l,waited_seconds:c})=>({name:Mh(i,o,t.get(i)),title:`${Mh(i,o,t.get(i))}
 Question ${i}, asked by ${l}`,open:e.inbox,share:c/s,state:r==="pending"?"pending":r==="approved"?"completed":"failed",text:`${U(1e3*c)}, ${r==="pending"?"waits":
 r}`}))}function Mh(n,t,e){let{label:s,title:i}=ls({kind:t});return e?`${i(e)} · ${s}`:`${s} ${n}`}function Wh({tools:n},t){let e=Math.max(...n.map(({p95_ms:s})=>s??
 0),.001);return n.map(({tool:s,calls:i,failed:o,median_ms:r,p95_ms:l})=>({name:s,open:t.tools,share:(r??0)/e,tick:l===null?void 0:l/e,state:o?"failed":"in_progr\
-ess",text:r===null?"not ended":U(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${U(l)}`}`}))}var Qw=1e4,Kh={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition",persona:"By person\
-a"},Uh={model:"unknown model",plan:"in no plan",task:"for no task",definition:"no definition",persona:"no persona"},Zw={1:"Last day",7:"Last 7 days",30:"Last 30\
- days",365:"Last year"},tb=50;function Hh({desk:n}){let t=I(n),[e,s]=N("model"),[i,o]=N("30"),[r,l]=N(null),c=async()=>{let{costs:f}=await t.send("list_costs",{
-by:e,days:Number(i)}),{budgets:p}=await t.send("list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:p})},{ref:h,runNow:d}=wt(Qw,c,f=>t.showError(f));
+ess",text:r===null?"not ended":U(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${U(l)}`}`}))}var Zw=1e4,Kh={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition",persona:"By person\
+a"},Uh={model:"unknown model",plan:"in no plan",task:"for no task",definition:"no definition",persona:"no persona"},tb={1:"Last day",7:"Last 7 days",30:"Last 30\
+ days",365:"Last year"},eb=50;function Hh({desk:n}){let t=I(n),[e,s]=N("model"),[i,o]=N("30"),[r,l]=N(null),c=async()=>{let{costs:f}=await t.send("list_costs",{
+by:e,days:Number(i)}),{budgets:p}=await t.send("list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:p})},{ref:h,runNow:d}=wt(Zw,c,f=>t.showError(f));
 M(d,[e,i]);let u=r?.costs.map(f=>({...f,id:f.name??""}));return m`<${vt} title="Spending" section=${h}>
     <div class="wb-line">
       <${It} name="Sum the costs" options=${Object.entries(Kh)} value=${e} onChoose=${s} />
-      <${It} name="Of which time" options=${Object.entries(Zw)} value=${i} onChoose=${o} />
-      <span class="wb-muted wb-grow">${r&&eb(r.costs)}</span>
+      <${It} name="Of which time" options=${Object.entries(tb)} value=${i} onChoose=${o} />
+      <span class="wb-muted wb-grow">${r&&sb(r.costs)}</span>
     </div>
     <${Ws} budgets=${r?.budgets??[]} />
-    ${u?.length>0&&m`<${pt} class="wb-by-need wb-spending" ...${{rows:u,step:tb,filters:r.by}} columns=${sb(r.by)} name=${({name:f})=>f??Uh[r.by]??"unknown"} />`}
+    ${u?.length>0&&m`<${pt} class="wb-by-need wb-spending" ...${{rows:u,step:eb,filters:r.by}} columns=${nb(r.by)} name=${({name:f})=>f??Uh[r.by]??"unknown"} />`}
     <${T} element=${t.errorBox} />
-  <//>`}function eb(n){if(!n.length)return"No request to a model was made.";let t=Un(n),e=De(t),s=e==="–"?"":e==="unknown"?", at an unknown cost":`, for ${e}`;
-return`${g(t.requests,"request")}, ${Fs(t)}${s}. ${ns(t)}`}function sb(n){let t=(e,s,i="tokens")=>({key:e,kind:i,label:s,optional:o=>o[e],value:o=>o[e],cell:o=>re(
+  <//>`}function sb(n){if(!n.length)return"No request to a model was made.";let t=Un(n),e=De(t),s=e==="–"?"":e==="unknown"?", at an unknown cost":`, for ${e}`;
+return`${g(t.requests,"request")}, ${Fs(t)}${s}. ${ns(t)}`}function nb(n){let t=(e,s,i="tokens")=>({key:e,kind:i,label:s,optional:o=>o[e],value:o=>o[e],cell:o=>re(
 o[e])});return[{key:"name",label:Kh[n].slice(3).replace(/^./,e=>e.toUpperCase()),value:({name:e})=>e,cell:({name:e})=>m`<span title=${e}>${e??Uh[n]??"unknown"}</span>`},
 ...n==="model"?[{key:"provider",label:"Provider",value:({provider:e})=>e??"several"}]:[],t("requests","Requests","number"),t("input_tokens","Tokens in"),t("cach\
 ed_tokens","Cached"),t("cache_write_tokens","Written"),t("output_tokens","Out"),t("reasoning_tokens","Thinking"),{key:"cost_usd",kind:"number",label:"Cost",value:({
-cost_usd:e})=>e,cell:De,title:ns}]}var _a={};lm(_a,{approvals:()=>ab,queue:()=>ib,stream:()=>rb,throughput:()=>nb,tokens:()=>cb,tools:()=>lb,utilisation:()=>ob});var ka=n=>`${Math.round(100*n)} %`,va=n=>n===1?"was":"were",li=(n,t)=>n.reduce((e,s)=>e+s[t],0),Nt=n=>n.toLocaleString("en");function nb({intervals:n},t){let[e,
+cost_usd:e})=>e,cell:De,title:ns}]}var _a={};lm(_a,{approvals:()=>lb,queue:()=>ob,stream:()=>ab,throughput:()=>ib,tokens:()=>hb,tools:()=>cb,utilisation:()=>rb});var ka=n=>`${Math.round(100*n)} %`,va=n=>n===1?"was":"were",li=(n,t)=>n.reduce((e,s)=>e+s[t],0),Nt=n=>n.toLocaleString("en");function ib({intervals:n},t){let[e,
 s]=[li(n,"completed"),li(n,"failed")],i=li(n,"other");if(!e&&!s&&!i)return`No task was completed within the last ${t}.`;let o=s?`${g(s,"attempt")} failed`:"no a\
-ttempt failed";return`${g(e,"task")} ${va(e)} completed within the last ${t}; ${o}.`}function ib({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
+ttempt failed";return`${g(e,"task")} ${va(e)} completed within the last ${t}; ${o}.`}function ob({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
 map(({waiting:r})=>r));if(!s&&!n.some(({running:r})=>r))return"No task waits.";let i=`${g(t,"task")} ${t===1?"is":"are"} worked on and ${Nt(e)}`,o=s>e?`; at mos\
-t ${Nt(s)} waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function ob({agents:n,totals:{present:t,share:e}},s){if(!n.some(({attempts:h})=>h))return`No age\
+t ${Nt(s)} waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function rb({agents:n,totals:{present:t,share:e}},s){if(!n.some(({attempts:h})=>h))return`No age\
 nt held a task within the last ${s}.`;let i=t>n.length?` (the chart has the ${Nt(n.length)} busiest)`:"",o=`${g(t,"agent")}${i} held tasks ${ka(e)} of the time`;
 if(n.length===1)return`${o} (${n[0].agent_id}).`;let r=[...n].sort((h,d)=>d.share-h.share),[l,c]=[r[0],r.at(-1)];return`${o}: ${l.agent_id} most (${ka(l.share)}\
-), ${c.agent_id} least (${ka(c.share)}).`}function rb({attempts:n,totals:t},e){let{attempts:s,tasks:i,agents:o,completed:r,failed:l}=t;if(!s)return`No task was \
+), ${c.agent_id} least (${ka(c.share)}).`}function ab({attempts:n,totals:t},e){let{attempts:s,tasks:i,agents:o,completed:r,failed:l}=t;if(!s)return`No task was \
 worked on within the last ${e}.`;let c=`${g(s,"attempt")} at ${g(i,"task")} by ${g(o,"agent")}`,h=l?`, ${Nt(l)} failed`:"",d=s>n.length?`; the chart has the new\
-est ${Nt(n.length)}`:"";return`${c} within the last ${e}; ${Nt(r)} completed theirs${h}${d}.`}function ab({approvals:n,pending:t,totals:e},s){let{decided:i,mean_seconds:o,
+est ${Nt(n.length)}`:"";return`${c} within the last ${e}; ${Nt(r)} completed theirs${h}${d}.`}function lb({approvals:n,pending:t,totals:e},s){let{decided:i,mean_seconds:o,
 longest_seconds:r,decided_otherwise:l}=e,c=t?`${g(t,"question")} still ${t===1?"waits":"wait"}`:"none waits",h=l?`${g(l,"question")} ${va(l)} decided without on\
 e; `:"",d=t+i+l-n.length,u=d>0?`; the chart leaves out ${Nt(d)}`:"";if(!i)return`No question was decided by a person within the last ${s}; ${h}${c}${u}.`;let f=`\
-after ${U(1e3*o)} on average and ${U(1e3*r)} at most`;return`${g(i,"question")} ${va(i)} decided by a person ${f}; ${h}${c}${u}.`}function lb({tools:n,totals:{calls:t}},e){
+after ${U(1e3*o)} on average and ${U(1e3*r)} at most`;return`${g(i,"question")} ${va(i)} decided by a person ${f}; ${h}${c}${u}.`}function cb({tools:n,totals:{calls:t}},e){
 if(!n.length)return`No tool was called within the last ${e}.`;let s=n.reduce((d,u)=>d+u.calls,0),i=n.reduce((d,u)=>d+u.failed,0),r=n.filter(({median_ms:d})=>d!==
 null).sort((d,u)=>u.median_ms-d.median_ms)[0],l=t>s?` (of ${Nt(t)}; these are the newest, of the tools called most)`:"",c=`${g(s,"call")} of ${g(n.length,"tool")}${l}\
-, ${Nt(i)} failed`,h=r?`; the slowest is ${r.tool} (${U(r.median_ms)} on median)`:"";return`${c}${h}.`}function cb({intervals:n,totals:t,cost_usd:e,unpriced:s},i){
+, ${Nt(i)} failed`,h=r?`; the slowest is ${r.tool} (${U(r.median_ms)} on median)`:"";return`${c}${h}.`}function hb({intervals:n,totals:t,cost_usd:e,unpriced:s},i){
 let[o,r,l]=["answers","input_tokens","output_tokens"].map(u=>li(n,u));if(!o)return`No model answered within the last ${i}.`;let c=t.answers>o?` (the newest of ${Nt(
 t.answers)})`:"";if(!r&&!l)return`${g(o,"answer")}${c} used an unknown number of tokens: no provider reported them.`;let h=s?` and an unknown cost of ${Nt(s)}`:
-"",d=e===null?"an unknown cost":`${e.toFixed(2)} US dollars${h}`;return`${g(o,"answer")}${c} used ${Nt(r)} tokens of input and ${Nt(l)} of output, for ${d}.`}var hb=500,db=1e4,ub={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},mb={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},pb=["task","approval","agent","to\
+"",d=e===null?"an unknown cost":`${e.toFixed(2)} US dollars${h}`;return`${g(o,"answer")}${c} used ${Nt(r)} tokens of input and ${Nt(l)} of output, for ${d}.`}var db=500,ub=1e4,mb={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},pb={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},fb=["task","approval","agent","to\
 ol_call","message","conversation"],Gh=[["completed","completed","completed"],["failed","failed","failed or expired"],["other","other","released or cancelled"]],
 Vh=[["running","in_progress","worked on"],["waiting","waiting","waiting"]],Jh=[["input_tokens","in_progress","tokens of input"],["output_tokens","output","token\
 s of output"]],ci=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new k({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=
-0;let r=E("analytics");this.windows=new tt(mb,"Show the last",$=>this.choose($)),this.windows.show(this.minutes),this.makeFigures(i);let l=a("h3",{class:"wb-hea\
+0;let r=E("analytics");this.windows=new tt(pb,"Show the last",$=>this.choose($)),this.windows.show(this.minutes),this.makeFigures(i);let l=a("h3",{class:"wb-hea\
 ding wb-grow",id:r},"Analytics"),c=a("p",{class:"wb-muted"},"Reports on all of the past: ",a("code",{},"%workbench report"),"."),h=a("div",{class:"wb-toolbar"},
 l,c,this.windows.element),d=Object.values(this.figures).map(({element:$})=>$);this.grid=a("div",{class:"wb-figures",hidden:!0},...d);let u=[h,this.requests.errorBox,
 this.grid],f=a("section",{class:"wb-section wb-stack wb-analytics","aria-labelledby":r},...u),p=a("div",{});rt(p,i)(m`<${Hh} desk=${{channel:e,announce:s}} />`),
-this.element=a("div",{},f,p),t.subscribe(()=>this.onChange(),i);let y=$=>this.requests.showError($);this.polling=new dt(f,hb,()=>this.poll(),y,i)}makeFigures(t){
+this.element=a("div",{},f,p),t.subscribe(()=>this.onChange(),i);let y=$=>this.requests.showError($);this.polling=new dt(f,db,()=>this.poll(),y,i)}makeFigures(t){
 let e=(s,i)=>new zt(s,t,i);this.figures={throughput:e("Throughput"),queue:e("Queue"),stream:e("Task stream","wb-figure-wide"),utilisation:e("Utilisation"),approvals:e(
 "Approvals"),tools:e("Tools"),tokens:e("Tokens and cost")},this.bars={};for(let s of["utilisation","approvals","tools"])this.bars[s]=new Xn(this.figures[s].name),
 this.figures[s].canvas.after(this.bars[s].element)}choose(t){this.minutes=t,this.windows.show(t),this.isStale=!0,this.polling.runNow()}onChange(){this.store.concernsAny(
-...pb)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<db)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send(
+...fb)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<ub)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send(
 "get_activity",{minutes:Number(t)});this.requests.clearError(),t===this.minutes?this.draw(e):this.isStale=!0}catch(e){throw this.isStale=!0,e}this.readAt=Date.now()}draw(t){
-this.grid.hidden=!1;let e=ub[this.minutes],s=o=>t.intervals.some(r=>o.some(([l])=>r[l])),i={throughput:s(Gh)&&ai(t,Gh),queue:s(Vh)&&ai(t,Vh),stream:t.attempts.length>
+this.grid.hidden=!1;let e=mb[this.minutes],s=o=>t.intervals.some(r=>o.some(([l])=>r[l])),i={throughput:s(Gh)&&ai(t,Gh),queue:s(Vh)&&ai(t,Vh),stream:t.attempts.length>
 0&&Ih(t,this.open),tokens:s(Jh)&&ai(t,Jh)};for(let[o,r]of Object.entries(this.figures))r.show({sentence:_a[o](t,e),...i[o]||{}});this.bars.utilisation.show(Ph(t,
-this.open)),this.bars.approvals.show(Fh(t,this.store.tables.approvals,this.open)),this.bars.tools.show(Wh(t,this.open))}};var fb="application/vnd.jupyter.widget-view+json",hi=class{constructor(t){this.model=t,this.last=null}get notebook(){let t=this.model.widget_manager?.context?.model?.
+this.open)),this.bars.approvals.show(Fh(t,this.store.tables.approvals,this.open)),this.bars.tools.show(Wh(t,this.open))}};var wb="application/vnd.jupyter.widget-view+json",hi=class{constructor(t){this.model=t,this.last=null}get notebook(){let t=this.model.widget_manager?.context?.model?.
 sharedModel;return typeof t?.insertCell=="function"?t:null}insert(t){let e=this.placeOf(this.last)??this.panelPlace(),s=e===null?this.notebook.cells.length:e+1,
 i=this.notebook.insertCell(s,{cell_type:"code",source:t,metadata:{},outputs:[]});this.last=i?.id??this.notebook.getCell(s).id}replace(t,e){let s=this.placeOf(e);
 return s===null||s===this.panelPlace()?!1:(this.notebook.getCell(s).setSource(t),!0)}idAt(t,e){let s=this.notebook?.cells[t];return s&&e.every(i=>s.getSource().
-includes(i))?s.id:null}placeOf(t){let e=this.notebook.cells.findIndex(s=>s.id===t);return e<0?null:e}panelPlace(){let t=this.model.get("panel_id"),e=i=>i.data?.[fb]?.
+includes(i))?s.id:null}placeOf(t){let e=this.notebook.cells.findIndex(s=>s.id===t);return e<0?null:e}panelPlace(){let t=this.model.get("panel_id"),e=i=>i.data?.[wb]?.
 model_id===t,s=this.notebook.cells.findIndex(i=>(i.toJSON().outputs??[]).some(e));return s<0?null:s}},di=class{constructor(t,e){this.cells=t,this.id=null,document.
 addEventListener("focusin",s=>this.note(s.target),{signal:e})}note(t){let e=t instanceof Element?t.closest(".jp-Notebook .jp-Cell"):null;if(!e||e.querySelector(
 ".wb-desk"))return;let s=Number(e.dataset.windowedListIndex??[...e.parentElement.children].indexOf(e)),i=[...e.querySelectorAll(".cm-line")].map(({textContent:o})=>o);
-this.id=this.cells.idAt(s,i)??this.id}};var zh="Enter sends, Shift+Enter starts a new line.",wb=12,ui=class{constructor(t,e){this.onSent=e,this.requests=new k(t),this.stopping=new k(t),this.drafts=new Map,
+this.id=this.cells.idAt(s,i)??this.id}};var zh="Enter sends, Shift+Enter starts a new line.",bb=12,ui=class{constructor(t,e){this.onSent=e,this.requests=new k(t),this.stopping=new k(t),this.drafts=new Map,
 this.id=null,this.text=st("",2,{class:"wb-input wb-area wb-composer-text","aria-label":"Message",placeholder:"Write a message",maxlength:2e5,spellcheck:"true",on:{
 input:()=>this.onInput(),keydown:r=>this.onKey(r)}}),this.send=a("button",{class:"wb-button wb-primary",type:"submit"},"Send"),this.stop=w("Stop","wb-button",()=>this.
 stopAnswer(),"Stop the answer"),this.hint=a("span",{class:"wb-label wb-grow"},zh);let s=a("div",{class:"wb-line"},this.hint,this.stop,this.send),i=[this.requests.
@@ -1210,17 +1211,17 @@ t,this.isAnswering=e;let s=!e&&document.activeElement===this.stop;this.stop.hidd
 stop),b(this.hint,e?"The answer is being made. You can write the next message meanwhile.":zh)}get canSend(){return!!(this.enabled&&!this.isAnswering&&this.text.
 value.trim())}hasDraft(t){return!!this.drafts.get(t)?.trim()}focus(){this.text.focus()}onInput(){this.drafts.set(this.id,this.text.value),this.update(this.enabled,
 this.isAnswering),this.grow()}grow(){let t=this.text.value.split(`
-`).length;this.text.rows=Math.min(wb,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
+`).length;this.text.rows=Math.min(bb,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
 if(!this.canSend||this.requests.busy)return;let{id:t}=this,e=this.text.value;await this.requests.run("ask",{conversation_id:t,content:e},this.send,"Sending…")&&
 this.drafts.get(t)===e&&this.clear(t),this.onSent(),this.update(this.enabled,this.isAnswering)}clear(t){this.drafts.delete(t),t===this.id&&(this.text.value=""),
 this.grow()}async stopAnswer(){await this.stopping.run("stop_answer",{conversation_id:this.id},this.stop,"Stopping…"),this.onSent()}};var pi={tools:{label:"Functions of notebooks, and MCP servers",names:["*"]},operations:{label:"These, and the operations of Workbench",names:["*","workbench"]},
 none:{label:"No tools",names:[]}},mi={turns:{label:"Answers",step:1},tokens:{label:"Tokens",step:1},cost_usd:{label:"US dollars",step:"any"},seconds:{label:"Sec\
-onds for an answer",step:"any"},steps:{label:"Requests for an answer",step:1}},bb={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definit\
+onds for an answer",step:"any"},steps:{label:"Requests for an answer",step:1}},gb={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definit\
 ion"},ds=class{constructor(t,e,s){this.conversation=e,this.tables=t.store.tables,this.onDone=s,this.requests=new k(t),this.models=a("datalist",{id:E("models")}),
 this.offerModels(),this.controls=this.make(this.tables,e);let i=e?"Save":"Begin";this.submit=a("button",{class:"wb-button wb-primary",type:"submit"},i);let o=()=>s(
 null);this.element=D({class:"wb-confirm wb-stack wb-roomy","aria-label":e?"Settings":"New conversation"},{submit:()=>this.run(),escape:o},a("div",{class:"wb-fie\
 lds wb-fields-3"},...this.fields()),this.limitFields(),this.models,et(this.submit,o),this.requests.errorBox)}async offerModels(){try{let{models:t}=await this.requests.
-send("list_models",{});this.models.replaceChildren(...t.map(({name:e})=>a("option",{value:e})))}catch{}}make(t,e){let s=e?gb(e.tools):"tools",i=s?[]:[["",`Chose\
+send("list_models",{});this.models.replaceChildren(...t.map(({name:e})=>a("option",{value:e})))}catch{}}make(t,e){let s=e?yb(e.tools):"tools",i=s?[]:[["",`Chose\
 n: ${e.tools.join(", ")}`]];return{title:O(e?.title??"",{maxlength:200,placeholder:"The beginning of the first message"}),definition:C(Yh(t),""),model:O(e?.model??
 "",{maxlength:200,list:this.models.id,placeholder:"That of the definition; or provider:model"}),tools:C([...i,...Object.entries(pi).map(([o,{label:r}])=>[o,r])],
 s),...Object.fromEntries(Object.entries(mi).map(([o,{step:r}])=>{let l=e?.limits[o]??"";return[o,O(String(l),{type:"number",min:0,step:r,placeholder:"No limit"})]}))}}fields(){
@@ -1231,56 +1232,56 @@ this.controls.title:this.controls.definition).focus()}choices(){let{title:t,defi
 value]);return{...this.conversation?{title:t.value}:{definition:e.value||null},model:s.value.trim()||null,...i.value&&{tools:pi[i.value].names},limits:Object.fromEntries(
 o.filter(([,r])=>r).map(([r,l])=>[r,Number(l)]))}}async run(){let t=this.conversation?.id,[e,s]=t?["update_conversation",{conversation_id:t}]:["create_conversat\
 ion",{}];this.mark(null);let i=await this.requests.run(e,{...s,...this.choices()},this.submit,"Saving…");i?this.onDone(i):this.mark(this.requests.error)}mark(t){
-for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=bb[t?.code]??e.find(
-i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function gb(n){let t=JSON.stringify([...n].sort());return Object.
+for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=gb[t?.code]??e.find(
+i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function yb(n){let t=JSON.stringify([...n].sort());return Object.
 keys(pi).find(e=>JSON.stringify(pi[e].names)===t)??""}function Yh({definitions:n}){let t=[...n.values()].filter(({name:e})=>e).map(({id:e,name:s})=>[e,s]);return[
 ["","None: a model alone"],...t.sort(([,e],[,s])=>ne(e,s))]}var Xh={token:"text",thinking:"thinking"},Qh={tool_start:()=>"running",tool_waiting:()=>"waiting",tool_progress:()=>"running",tool_complete:({is_error:n})=>n?"f\
-ailed":"completed"},yb=new Set(["complete","error"]),Vs=class{constructor(){this.turns=[],this.after=0,this.before=null}takePage({turns:t,last_frame:e,next_before:s}){
+ailed":"completed"},$b=new Set(["complete","error"]),Vs=class{constructor(){this.turns=[],this.after=0,this.before=null}takePage({turns:t,last_frame:e,next_before:s}){
 let i=t[0]?.number??0,o=this.turns.filter(({number:r})=>r<i);o.length||(this.before=s),this.turns=[...o,...t],this.after=e}takeEarlier({turns:t,next_before:e}){
 this.turns=[...t,...this.turns],this.before=e}takeFrames({frames:t,next_after:e,answer_id:s}){let i=s!==null&&!this.turn(s);for(let o of t){let r=this.turn(o.turn_id);
-!r||yb.has(o.type)?i=!0:$b(r,o)}return this.after=e,i}turn(t){return this.turns.find(e=>e.id===t)}get running(){return this.turns.find(({state:t})=>t==="running")}};
-function $b(n,{type:t,data:e}){t in Xh?Zh(n,Xh[t],e.content):t==="compacted"?Zh(n,"notice",e.message):t in Qh&&kb(n,{...e,state:Qh[t](e)}),n.notice=t==="retry"?
-e.message??"The provider failed, and is asked again.":void 0}function Zh(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function kb(n,t){
-let e=n.parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,vb(t)):n.parts.push({type:"tool",source:"local",...t})}function vb(n){return Object.
-fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var _b=30,xb=20,td=50,fi=class{constructor(t,e,s,i){this.onChange=s,this.requests=new k(t),this.id=null,this.transcript=new Vs;let o=r=>this.requests.showError(
-r);this.polling=new dt(e,_b,()=>this.follow(),o,i)}begin(t){this.leave?.(),this.left=new Promise(e=>this.leave=e),this.id=t,this.isRead=!1,this.transcript=new Vs,
+!r||$b.has(o.type)?i=!0:kb(r,o)}return this.after=e,i}turn(t){return this.turns.find(e=>e.id===t)}get running(){return this.turns.find(({state:t})=>t==="running")}};
+function kb(n,{type:t,data:e}){t in Xh?Zh(n,Xh[t],e.content):t==="compacted"?Zh(n,"notice",e.message):t in Qh&&vb(n,{...e,state:Qh[t](e)}),n.notice=t==="retry"?
+e.message??"The provider failed, and is asked again.":void 0}function Zh(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function vb(n,t){
+let e=n.parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,_b(t)):n.parts.push({type:"tool",source:"local",...t})}function _b(n){return Object.
+fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var xb=30,Sb=20,td=50,fi=class{constructor(t,e,s,i){this.onChange=s,this.requests=new k(t),this.id=null,this.transcript=new Vs;let o=r=>this.requests.showError(
+r);this.polling=new dt(e,xb,()=>this.follow(),o,i)}begin(t){this.leave?.(),this.left=new Promise(e=>this.leave=e),this.id=t,this.isRead=!1,this.transcript=new Vs,
 this.requests.clearError(),this.now()}now(){this.polling.runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,
-s=this.send("read_frames",{after:e.after,wait_seconds:xb}),i=await Promise.race([s,this.left]);t===this.id&&(this.requests.clearError(),e.takeFrames(i)?await this.
+s=this.send("read_frames",{after:e.after,wait_seconds:Sb}),i=await Promise.race([s,this.left]);t===this.id&&(this.requests.clearError(),e.takeFrames(i)?await this.
 read(t):i.frames.length&&this.onChange())}async read(t){let e=await this.send("list_turns",{limit:td});t===this.id&&(this.transcript.takePage(e),this.isRead=!0,
 this.requests.clearError(),this.onChange())}async readEarlier(){let{id:t,transcript:e}=this,s=await this.send("list_turns",{before:e.before,limit:td});t===this.
 id&&s.turns.at(-1)?.number<e.turns[0]?.number&&e.takeEarlier(s),this.onChange()}send(t,e){return this.requests.send(t,{conversation_id:this.id,...e})}};var ed={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
 wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},sd=new Map(Object.entries(ed).flatMap(
-([n,t])=>t.split(" ").map(e=>[e,n]))),Sb=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]),Eb=new Map(
+([n,t])=>t.split(" ").map(e=>[e,n]))),Eb=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]),Tb=new Map(
 [["c++","cpp"],["html","xml"],["ipython","python"],["python3","python"],["shell","bash"],["console","bash"]]);function nd(n){let t=n.toLowerCase();return Object.
-hasOwn(ed,t)?t:Eb.get(t)??sd.get(t)??null}function id(n){let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return Sb.get(t)??sd.get(t.slice(t.lastIndexOf(".")+1))??
-null}var Tb={highlight:"308838d1d8b3",markdown:"81514ee8efe0",math:"4606e6039aa8",notebook:"e06303e2d33c"};async function _e(n){return(await wi(n,"highlight")).highlight}
+hasOwn(ed,t)?t:Tb.get(t)??sd.get(t)??null}function id(n){let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return Eb.get(t)??sd.get(t.slice(t.lastIndexOf(".")+1))??
+null}var Ob={highlight:"308838d1d8b3",markdown:"81514ee8efe0",math:"4606e6039aa8",notebook:"e06303e2d33c"};async function _e(n){return(await wi(n,"highlight")).highlight}
 async function od(n){return(await wi(n,"markdown")).parse}async function rd(n){return(await wi(n,"math")).formula}async function ad(n){return(await wi(n,"notebo\
-ok")).drawCells}function wi(n,t){let e=Symbol.for(`workbench.${t}.${Tb[t]}`);return globalThis[e]??=Ob(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
-async function Ob(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
-s)}}var Cb=/^(https?|mailto):/i,Nb="wb-markdown-heading",ld="Click into the cell to replace first.",us=class{constructor(t){this.desk=t,this.text="",this.clear(),this.
+ok")).drawCells}function wi(n,t){let e=Symbol.for(`workbench.${t}.${Ob[t]}`);return globalThis[e]??=Cb(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
+async function Cb(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
+s)}}var Nb=/^(https?|mailto):/i,Ab="wb-markdown-heading",ld="Click into the cell to replace first.",us=class{constructor(t){this.desk=t,this.text="",this.clear(),this.
 element=a("div",{class:"wb-markdown"}),od(t.channel).then(e=>this.takeParser(e),()=>{})}clear(){this.last={offset:0,elements:0}}takeParser(t){this.parse=t;let{text:e}=this;
 this.clear(),this.element.replaceChildren(),this.draw(e)}show(t){t!==this.text&&(t.startsWith(this.text)||this.clear(),this.text=t,this.draw(t))}draw(t){if(!this.
 parse)return this.element.replaceChildren(a("p",{class:"wb-prose"},t));let{offset:e,elements:s}=this.last,{children:i}=this.parse(t.slice(e));for(;this.element.
 childNodes.length>s;)this.element.lastChild.remove();this.element.append(...this.blocks(i.slice(0,-1)));let o=i.at(-1);if(o)return this.last={offset:e+o.position.
-start.offset,elements:this.element.childNodes.length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return Ab[t.
-type]?.(t,this)??a("p",{},...Xt([t],this))}},Ab={paragraph:({children:n},t)=>n.length===1&&n[0].isDouble&&n[0].type==="inlineMath"?xa(n[0].value,!0,t):a("p",{},
-...Xt(n,t)),heading:({children:n,depth:t},e)=>a("p",{class:Nb,role:"heading","aria-level":Math.min(t+3,6)},...Xt(n,e)),blockquote:({children:n},t)=>a("blockquot\
-e",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>a("hr",{class:"wb-markdown-rule"}),code:Bb,math:({value:n},t)=>xa(n,!0,t),html:({value:n})=>a("\
-p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>a(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...qb(e,s)),table:({children:n,align:t},e)=>Rb(
-n,t??[],e)};function qb(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((r,l)=>l===0&&r.type==="paragraph"?a(
-"span",{},...Xt(r.children,t)):t.block(r));return a("li",{},i,...o)})}function Rb([n,...t],e,s){let i=({children:o},r)=>o.map((l,c)=>a(r,{"data-align":e[c]??null},
+start.offset,elements:this.element.childNodes.length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return qb[t.
+type]?.(t,this)??a("p",{},...Xt([t],this))}},qb={paragraph:({children:n},t)=>n.length===1&&n[0].isDouble&&n[0].type==="inlineMath"?xa(n[0].value,!0,t):a("p",{},
+...Xt(n,t)),heading:({children:n,depth:t},e)=>a("p",{class:Ab,role:"heading","aria-level":Math.min(t+3,6)},...Xt(n,e)),blockquote:({children:n},t)=>a("blockquot\
+e",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>a("hr",{class:"wb-markdown-rule"}),code:Lb,math:({value:n},t)=>xa(n,!0,t),html:({value:n})=>a("\
+p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>a(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...Rb(e,s)),table:({children:n,align:t},e)=>Bb(
+n,t??[],e)};function Rb(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((r,l)=>l===0&&r.type==="paragraph"?a(
+"span",{},...Xt(r.children,t)):t.block(r));return a("li",{},i,...o)})}function Bb([n,...t],e,s){let i=({children:o},r)=>o.map((l,c)=>a(r,{"data-align":e[c]??null},
 ...Xt(l.children,s)));return a("div",{class:"wb-markdown-scroll",tabindex:0,role:"group","aria-label":"Table"},a("table",{class:"wb-markdown-table"},a("thead",{},
-a("tr",{},...i(n,"th"))),a("tbody",{},...t.map(o=>a("tr",{},...i(o,"td"))))))}function Bb({value:n,lang:t},{desk:e}){let s=yt(n,"Copy the code",e.announce,Lb(n,
+a("tr",{},...i(n,"th"))),a("tbody",{},...t.map(o=>a("tr",{},...i(o,"td"))))))}function Lb({value:n,lang:t},{desk:e}){let s=yt(n,"Copy the code",e.announce,jb(n,
 e)),i=nd(t??"");return i&&_e(e.channel).then(o=>{let r=o(n.split(`
-`),i);r&&s.querySelector("pre").replaceChildren(...dc(r))},()=>{}),s}function Lb(n,{cells:t,lastCell:e,announce:s}){if(!t?.notebook)return[];let i=()=>{t.insert(
+`),i);r&&s.querySelector("pre").replaceChildren(...dc(r))},()=>{}),s}function jb(n,{cells:t,lastCell:e,announce:s}){if(!t?.notebook)return[];let i=()=>{t.insert(
 n),s("The code is in a new cell.")},r=w("Replace cell","wb-button",()=>{let l=t.replace(n,e?.id??null);s(l?"The cell has this code now. Undo in the notebook bri\
 ngs it back.":ld),l||(r.title=ld)},"Replace the cell that you were in with the code");return[w("Insert","wb-button",i,"Insert the code as a new cell"),r]}function xa(n,t,{
 desk:e}){let s=a(t?"div":"span",{class:t?"wb-formula":null},a("code",{},n));return rd(e.channel).then(i=>{let o=i(n,t);o&&s.replaceChildren(o)},()=>{}),s}function Xt(n=[],t){
-return n.map(e=>jb[e.type]?.(e,t)??Mb(e,t))}var jb={text:({value:n})=>qt(n),inlineCode:({value:n})=>a("code",{},n),inlineMath:({value:n},t)=>xa(n,!1,t),strong:({
+return n.map(e=>Mb[e.type]?.(e,t)??Db(e,t))}var Mb={text:({value:n})=>qt(n),inlineCode:({value:n})=>a("code",{},n),inlineMath:({value:n},t)=>xa(n,!1,t),strong:({
 children:n},t)=>a("strong",{},...Xt(n,t)),emphasis:({children:n},t)=>a("em",{},...Xt(n,t)),delete:({children:n},t)=>a("del",{},...Xt(n,t)),break:()=>a("br"),link:({
-url:n,children:t},e)=>cd(n,Xt(t,e)),image:({url:n,alt:t})=>cd(n,[qt(t||n)])};function Mb({value:n,children:t,label:e,identifier:s},i){return t?a("span",{},...Xt(
-t,i)):qt(n??e??s??"")}function cd(n,t){return Cb.test(n)?a("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"noopener noreferrer"},...t):a("span",{title:n},
-...t)}var Db=1e3,ms=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=ls(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
+url:n,children:t},e)=>cd(n,Xt(t,e)),image:({url:n,alt:t})=>cd(n,[qt(t||n)])};function Db({value:n,children:t,label:e,identifier:s},i){return t?a("span",{},...Xt(
+t,i)):qt(n??e??s??"")}function cd(n,t){return Nb.test(n)?a("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"noopener noreferrer"},...t):a("span",{title:n},
+...t)}var Ib=1e3,ms=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=ls(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
 name}: ${o}`);this.announce=i,this.requests=new k({channel:e.channel,announce:i}),this.build(),this.pollLive(e.channel)}get name(){return this.kind.title(this.approval)}get tables(){
 return this.store.tables}get detailsOpen(){return!!(this.details&&!this.details.element.hidden)}get inUse(){let t=this.detailsOpen&&!this.kind.opensDetails,e=this.
 element.contains(document.activeElement)&&this.detailsOpen;return this.state==="sending"||!this.form.hidden||this.confirmBox.hasChildNodes()||t||e}build(){let t=E(
@@ -1301,10 +1302,10 @@ O("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:"Reason (optional; sent
 a("button",{class:"wb-button wb-danger",type:"submit"},this.kind.rejects??"Reject");let t=()=>this.toggleReject(!1),e={submit:()=>this.reject(),escape:t},{ban:s}=this.
 kind;return this.ban=s?it(s.label,()=>{}):null,D({hidden:!0},e,et(this.confirmReject,t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)
 return;this.pollingEnd=new AbortController;let s=new k({channel:t,announce:()=>{}}),i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.
-approval.id}))};new dt(e.element,Db,i,()=>{},this.pollingEnd.signal)}update(t){t===this.approval||this.state==="settled"||this.state==="following"||(this.approval=
+approval.id}))};new dt(e.element,Ib,i,()=>{},this.pollingEnd.signal)}update(t){t===this.approval||this.state==="settled"||this.state==="following"||(this.approval=
 t,this.redraw())}draw(){let{approval:t,kind:e}=this,s=e.approve(t,this.detailsOpen,this.details);this.state==="waiting"&&b(this.approveButton,s),x(this.approveButton,
 "aria-label",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.tables)),this.drawLines(e.lines?.(t)??[]);let i=e.warnings?.(
-t,this.tables)??[],o=i.join(`
+t,this.tables,this.store.notebook)??[],o=i.join(`
 `),r=()=>i.map(l=>gt("warning",...ct(l)));o!==this.drawnWarnings&&this.warnings.replaceChildren(...r()),this.drawnWarnings=o,this.live?.update(t)}drawLines(t){let e=t.
 join(`
 `);e!==this.drawnLines&&this.lines.replaceChildren(...t.map(s=>a("li",{},a("span",{},...ct(s))))),this.lines.hidden=!t.length,this.drawnLines=e}redraw(){this.draw();
@@ -1345,15 +1346,15 @@ hidden=!0}settle(t,e){let s=this.element.contains(document.activeElement);this.s
 requests.error){let e=this.element.contains(document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),this.result.hidden=!0;let s=w("Dismiss",
 "wb-button",()=>this.on.dismiss(this),`Dismiss: ${this.name}`);this.actions.replaceChildren(s),this.actions.hidden=!1,this.requests.showError(t),e&&this.element.
 focus()}stop(){this.refreshing?.stop(),this.ending?.abort(),this.pollingEnd?.abort()}};var xe=class{constructor(t,e){this.desk=t,this.onDismiss=e,this.card=null,this.element=a("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"})}show(t,e,s,i=!1){
-t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&Ib(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
+t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&Pb(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
 clear();let e=()=>{this.clear(),this.onDismiss()};this.card=new ms(t,this.desk,{dismiss:e}),this.element.replaceChildren(this.card.element)}clear(){this.card?.stop(),
-this.card=null,this.element.replaceChildren()}};function Ib(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Fe={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Sa={waiting:"Waiting",running:"Running",completed:"Comp\
-leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},Pb={waiting:"question",running:"in_progress",interrupted:"cancelled"};function ud(n){return Pb[n]??
+this.card=null,this.element.replaceChildren()}};function Pb(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Fe={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Sa={waiting:"Waiting",running:"Running",completed:"Comp\
+leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},Fb={waiting:"question",running:"in_progress",interrupted:"cancelled"};function ud(n){return Fb[n]??
 n}function Ea({kind:n,source:t,server:e}){return e??Fe[n]??(t==="mcp"?Fe.mcp:"local")}function bi({progress:n,progress_total:t,progress_message:e}){return Ta(n,
 t,e)}function Ta(n,t,e){return typeof n!="number"?null:n===0&&!t&&e?e:[t>0?`${Math.round(100*n/t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function gi(n,t){
 return`${n}__${t}`}function md(n,t){let e=({kind:s})=>Object.keys(Fe).indexOf(s);return e(n)-e(t)||hd(n.server??"",t.server??"")||hd(n.name,t.name)}function hd(n,t){
 return n<t?-1:+(n>t)}var dd={mcp:"Runs on an MCP server",trait:"Runs on another node of the network"};function yi({of:n}){let t=n.source==="mcp"?dd[n.kind]??dd.
-mcp:"Runs here";return m`<span class="wb-source" data-source=${n.source} title=${t}>${Ea(n)}</span>`}var Fb={running:"running",waiting:"waits for you",completed:"done",failed:"failed",cancelled:"cancelled"},Wb={running:"in_progress",waiting:"question"},$i=class{constructor(t){
+mcp:"Runs here";return m`<span class="wb-source" data-source=${n.source} title=${t}>${Ea(n)}</span>`}var Wb={running:"running",waiting:"waits for you",completed:"done",failed:"failed",cancelled:"cancelled"},Kb={running:"in_progress",waiting:"question"},$i=class{constructor(t){
 this.desk=t,this.twisty=a("span",{class:"wb-twisty"},q("twisty")),this.mark=a("span",{class:"wb-mark"}),this.name=a("span",{class:"wb-strong wb-wrap"}),this.source=
 a("span",{class:"wb-source"}),this.line=a("span",{class:"wb-muted wb-grow wb-cut"}),this.state=a("span",{class:"wb-muted"}),this.body=a("div",{class:"wb-stack w\
 b-tool-body",id:E("call"),hidden:!0}),this.head=w("","wb-tool-head",()=>this.toggle()),this.head.append(this.twisty,this.mark,this.name,this.source,this.line,this.
@@ -1361,8 +1362,8 @@ state),this.head.setAttribute("aria-expanded","false"),this.head.setAttribute("a
 new k(t),this.pictures=a("div",{class:"wb-stack wb-tool-pictures",hidden:!0});let e=[this.pictures,this.requests.errorBox,this.slot.element];this.element=a("div",
 {class:"wb-tool-card"},this.head,this.body,...e)}show(t){let{tool_name:e,tool_input:s,source:i,server:o,duration_ms:r}=t;this.part=t;let l=this.stateOf(t);b(this.
 name,e),b(this.source,o??i);let c=o?`A trait of your agent ${o}`:"A tool of this project";this.source.title=i==="mcp"?`A tool of ${o}, which runs elsewhere`:c,b(
-this.line,Q(s));let h=typeof r=="number"?U(r):null,d=l==="running"?Ta(t.progress,t.total,t.message):null;b(this.state,[Fb[l]??l,d,h].filter(Boolean).join(" · ")),
-l!==this.drawnState&&this.mark.replaceChildren(q(Wb[l]??l)),this.drawnState=l,this.body.hidden||this.drawBody(),t.pictures?.length&&t.record_id!==this.drawnPictures&&
+this.line,Q(s));let h=typeof r=="number"?U(r):null,d=l==="running"?Ta(t.progress,t.total,t.message):null;b(this.state,[Wb[l]??l,d,h].filter(Boolean).join(" · ")),
+l!==this.drawnState&&this.mark.replaceChildren(q(Kb[l]??l)),this.drawnState=l,this.body.hidden||this.drawBody(),t.pictures?.length&&t.record_id!==this.drawnPictures&&
 this.drawPictures()}async drawPictures(){let t=this.drawnPictures=this.part.record_id;if(t)try{let{result:e}=await this.requests.send("get_tool_call",{call_id:t});
 this.pictures.replaceChildren(...ta(e).map(ea)),this.pictures.hidden=!1,this.requests.clearError()}catch(e){this.requests.showError(e)}}stateOf({state:t,approval_id:e}){
 let{approvals:s}=this.desk.store.tables;return t==="waiting"&&e&&!s.has(e)&&this.wasAsked?"running":t}update(t,e){let{state:s,approval_id:i}=this.part,o=s==="wa\
@@ -1370,24 +1371,24 @@ iting"?this.desk.store.tables.approvals.get(i):void 0;o&&(this.wasAsked=!0),this
 body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),t&&this.drawBody()}drawBody(){let{tool_input:t,tool_result:e}=this.
 part,s=JSON.stringify([t,e]);if(s===this.drawnBody)return;this.drawnBody=s;let{announce:i}=this.desk,o=[P("Arguments",xt(pd(t),"Copy the arguments",i))];e!=null&&
 o.push(P("Result",xt(pd(e),"Copy the result",i))),this.body.replaceChildren(...o)}stop(){this.slot.clear()}};function pd(n){try{return JSON.stringify(JSON.parse(
-n),null,2)}catch{return n}}var Kb={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},ki=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
+n),null,2)}catch{return n}}var Ub={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},ki=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
 [],this.who=a("div",{class:"wb-label"},e==="user"?"You":""),this.content=a("div",{class:"wb-stack"}),this.note=a("div",{class:"wb-message",hidden:!0}),this.usage=
 a("span",{class:"wb-label"}),this.retry=w("Try again","wb-link",()=>s(this.retry)),this.end=a("div",{class:"wb-line wb-turn-end"},this.usage,this.retry);let i=[
 this.who,this.content,this.note,this.end];this.element=a("li",{class:`wb-chat-turn wb-from-${e}`},...i),this.elements=[this.element]}show(t,e){this.turn=t,t.parts.
 forEach((r,l)=>this.showPart(r,l));for(let{element:r}of this.parts.splice(t.parts.length))r.remove();if(this.role==="user"){this.end.hidden=!0;return}let{state:s,
-model:i,definition:o}=t;b(this.who,o??i??"Answer"),this.drawNote(t),b(this.usage,s==="running"?"":Hb(t)),this.retry.hidden=!e||s==="running",this.end.hidden=this.
-retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...Ub[t.type==="text"&&this.role===
+model:i,definition:o}=t;b(this.who,o??i??"Answer"),this.drawNote(t),b(this.usage,s==="running"?"":Gb(t)),this.retry.hidden=!e||s==="running",this.end.hidden=this.
+retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...Hb[t.type==="text"&&this.role===
 "user"?"plain":t.type](this.desk)};return s?s.element.replaceWith(i.element):this.content.append(i.element),this.parts[e]=i,i.show(t)}drawNote({state:t,parts:e,
-notice:s,remark:i,error_code:o,error:r}){let l=JSON.stringify([t,e.length,s,i,o,r]);if(l===this.drawnNote)return;this.drawnNote=l;let c=s??i??Kb[t]??(t==="runni\
+notice:s,remark:i,error_code:o,error:r}){let l=JSON.stringify([t,e.length,s,i,o,r]);if(l===this.drawnNote)return;this.drawnNote=l;let c=s??i??Ub[t]??(t==="runni\
 ng"&&!e.length?"Waiting for the model…":null),h=t==="failed";this.note.hidden=!h&&c===null,this.note.classList.toggle("wb-error",h);let u=h?Kt({code:o,message:r??
 "The answer failed."}):[q(t==="running"?"in_progress":"cancelled"),c];this.note.replaceChildren(...u.filter(Boolean))}update(t,e){for(let{card:s}of this.parts)s?.
-update(t,e)}stop(){for(let{card:t}of this.parts)t?.stop()}},Ub={plain:()=>{let n=a("p",{class:"wb-prose"});return{element:n,show:({text:t})=>b(n,t)}},text:n=>{let t=new us(
+update(t,e)}stop(){for(let{card:t}of this.parts)t?.stop()}},Hb={plain:()=>{let n=a("p",{class:"wb-prose"});return{element:n,show:({text:t})=>b(n,t)}},text:n=>{let t=new us(
 n);return{element:t.element,show:({text:e})=>t.show(e)}},thinking:()=>{let n=a("p",{class:"wb-prose wb-muted"}),t=a("summary",{class:"wb-muted",tabindex:0},"Thi\
 nking");return{element:a("details",{class:"wb-thinking"},t,n),show:e=>b(n,e.text)}},notice:()=>{let n=a("span",{});return{element:a("p",{class:"wb-message"},q("\
-hint"),n),show:e=>b(n,e.text)}},tool:n=>{let t=new $i(n);return{element:t.element,card:t,show:e=>t.show(e)}}};function Hb({model:n,cost_usd:t,first_token_seconds:e,
+hint"),n),show:e=>b(n,e.text)}},tool:n=>{let t=new $i(n);return{element:t.element,card:t,show:e=>t.show(e)}}};function Gb({model:n,cost_usd:t,first_token_seconds:e,
 ...s}){let{input_tokens:i,output_tokens:o,cached_tokens:r,thinking_tokens:l}=s,c=p=>p.toLocaleString("en"),h=(p,y)=>p?` (${c(p)} ${y})`:"",d=[i&&`${c(i)} tokens\
  in${h(r,"cached")}`,o&&`${c(o)} out${h(l,"thinking")}`].filter(Boolean).join(", "),u=e>=.1?`first word after ${e.toFixed(1)} s`:null,f=typeof t=="number"?Rt(t):
-null;return[n,d,f,u].filter(Boolean).join(" · ")}var Gb=40,Vb={markdown:"Markdown",notebook:"Notebook"},Jb={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
+null;return[n,d,f,u].filter(Boolean).join(" · ")}var Vb=40,Jb={markdown:"Markdown",notebook:"Notebook"},zb={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
 ay recorded."},vi=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new k(t);let i=E("conversation");this.title=a("h4",{class:"wb-pane-title wb-cut",
 id:i,tabindex:-1}),this.facts=a("span",{class:"wb-muted wb-grow wb-cut"}),this.box=a("div",{}),this.earlier=w("Show earlier messages","wb-link",()=>this.showEarlier()),
 this.list=a("ol",{class:"wb-turns"}),this.empty=a("p",{class:"wb-empty",hidden:!0},"Nothing is written yet.");let o={class:"wb-transcript",role:"log",tabindex:0,
@@ -1395,22 +1396,22 @@ this.list=a("ol",{class:"wb-turns"}),this.empty=a("p",{class:"wb-empty",hidden:!
 a("section",{class:"wb-conversation wb-stack","aria-labelledby":i,hidden:!0}),this.following=new fi(t,this.element,()=>this.draw(),s),this.views=new Lt(this.list,
 l=>this.view(l),{onRemove:l=>l.stop()});let r=[this.requests.errorBox,this.following.requests.errorBox];this.element.append(this.head(),this.box,...r,this.scroll,
 this.composer.element)}head(){let t=(o,r)=>w(o,"wb-link wb-quiet",r);this.settings=t("Settings…",()=>this.openSettings()),this.remove=t("Delete…",()=>this.askDelete());
-let e=Object.entries(Vb).map(([o,r])=>w(r,"wb-link wb-quiet",()=>this.export(o),`Save as ${r}`)),s=w("×","wb-close",this.on.close,"Close the conversation"),i=a(
+let e=Object.entries(Jb).map(([o,r])=>w(r,"wb-link wb-quiet",()=>this.export(o),`Save as ${r}`)),s=w("×","wb-close",this.on.close,"Close the conversation"),i=a(
 "div",{class:"wb-line"},...e,this.settings,this.remove);return a("div",{class:"wb-pane-head"},this.title,this.facts,i,s)}view(t){let{role:e}=this.following.transcript.
 turn(t);return new ki(this.desk,e,s=>this.retry(t,s))}show(t){let e=t.id!==this.row?.id;this.row=t,this.element.hidden=!1,e&&(this.views.show([],()=>{}),this.box.
 replaceChildren(),this.requests.clearError(),this.isAtEnd=!0,this.following.begin(t.id),this.composer.begin(t.id))}hide(){this.row=null,this.element.hidden=!0,this.
 following.begin(null)}update(t,e,s){let i=t.answer_id&&t.answer_id!==this.row.answer_id;this.row=t,this.enabled=e,b(this.title,t.title||"New conversation"),b(this.
-facts,zb(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(t,!!this.following.
-transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<Gb,i=t.turns.at(-1)?.id;this.
+facts,Yb(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(t,!!this.following.
+transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<Vb,i=t.turns.at(-1)?.id;this.
 views.show(t.turns.map(({id:o})=>o),(o,r)=>o.show({...t.turn(r),definition:this.row?.definition},r===i)),this.earlier.hidden=t.before===null,this.empty.hidden=t.
 turns.length>0,this.updateViews(this.enabled,Date.now()),s&&(e.scrollTop=e.scrollHeight),this.isAtEnd=!1}async showEarlier(){let{scroll:t}=this,e=t.scrollHeight-
 t.scrollTop;try{await this.following.readEarlier()}catch(s){return this.requests.showError(s)}return t.scrollTop=t.scrollHeight-e,t.focus()}async retry(t,e){let s={
 conversation_id:this.row.id,turn_id:t};await this.requests.run("retry_answer",s,e,"Asking again…"),this.isAtEnd=!0,this.following.now()}openSettings(){let t=new ds(
 this.desk,this.row,()=>{this.box.replaceChildren(),this.settings.focus()});this.box.replaceChildren(t.element),t.focus()}askDelete(){let{title:t}=this.row;$t(this.
-box,this.remove,{...Jb,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&this.on.deleted(
+box,this.remove,{...zb,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&this.on.deleted(
 t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&gn(e.filename,e.media_type,e.content)}focus(){
-this.composer.focus()}};function zb({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,r=s===null&&i===null?null:g((s??0)+(i??0),"\
-token"),l=o===null?null:Rt(o);return[n,t,r,l].filter(Boolean).join(" · ")}var Yb=6,_i=class{constructor(t,e,s,i){this.store=t;let o=new hi(e.model);this.desk={store:t,channel:e,announce:s,cells:o,lastCell:new di(o,i)},this.text="",this.
+this.composer.focus()}};function Yb({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,r=s===null&&i===null?null:g((s??0)+(i??0),"\
+token"),l=o===null?null:Rt(o);return[n,t,r,l].filter(Boolean).join(" · ")}var Xb=6,_i=class{constructor(t,e,s,i){this.store=t;let o=new hi(e.model);this.desk={store:t,channel:e,announce:s,cells:o,lastCell:new di(o,i)},this.text="",this.
 opened=null,this.form=null;let r=E("chat"),l={close:()=>this.close(),deleted:d=>this.onDeleted(d)};this.conversation=new vi(this.desk,l,i),this.formBox=a("div",
 {}),this.empty=a("p",{class:"wb-empty",hidden:!0});let c=w("New conversation…","wb-link",()=>this.openForm());this.empty.append("No conversations yet. Talk to\
  the agent of a definition, or to a model alone. ",c),this.list=a("div",{class:"wb-split-list"}),this.split=a("div",{class:"wb-split"},this.list,this.conversation.
@@ -1419,7 +1420,7 @@ this.summary=a("span",{class:"wb-muted wb-grow"}),this.search=ht("Filter convers
 search.value.trim().toLowerCase(),this.update()}}),this.newButton=w("New conversation…","wb-button",()=>this.openForm());let e=a("h3",{class:"wb-heading",id:t},
 "Chat");return a("div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get conversations(){return[...this.store.tables.conversations.values()].sort(
 (e,s)=>e.updated_at<s.updated_at?1:-1)}count(){return this.conversations.filter(({answer_id:t})=>t).length}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.
-conversations,i=s.filter(r=>r.id===this.opened||this.matches(r));b(this.summary,s.length?g(s.length,"conversation"):""),this.search.hidden=s.length<=Yb&&!this.text,
+conversations,i=s.filter(r=>r.id===this.opened||this.matches(r));b(this.summary,s.length?g(s.length,"conversation"):""),this.search.hidden=s.length<=Xb&&!this.text,
 this.empty.hidden=s.length>0||!this.store.loaded.has("conversations");let o=i.map(r=>this.row(r,e));X(m`<${Xe} class="wb-conversations" aria-label="Conversations">${o}<//>`,
 this.list),this.form?.refresh(),this.drawOpened(e)}row({id:t,title:e,definition:s,model:i,answer_id:o,updated_at:r},l){let c=t===this.opened,h=this.conversation.
 composer.hasDraft(t)?"draft":null,d=[s??i,h,o?"answering…":Dt(r,l)].filter(Boolean).join(" · ");return m`<li key=${t} class="wb-entry ${c?"wb-active":""}">
@@ -1454,22 +1455,22 @@ s??""),this.modeField.hidden=t!=="empty"}chosen(){let{value:t}=this.source,e=t.i
 "agent_create",{agentPath:i,name:s,mode:this.mode.value}],template:["agent_create_from_template",{templateName:e,agentPath:i,name:s}],persona:["agent_create_fro\
 m_persona",{personaId:e,agentPath:i,name:s}],copy:["agent_clone",{sourceAgent:e,targetPath:i,newName:s}]}[t]}async run(){let t=await this.requests.run(...this.request(),
 this.submit,"Creating…");t?this.onDone(t):this.requests.error&&this.fieldOf(this.requests.error).focus()}fieldOf({code:t}){return t==="AGENT_EXISTS"||t==="INV\
-ALID_PATH"?this.path:this.name}};var Xb={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function Oi(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
+ALID_PATH"?this.path:this.name}};var Qb={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function Oi(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
 "prompt"?s:s in We?e===void 0?s:`${s}/${e}`:"overview"}var Ci=class{constructor(t){this.open=t,this.element=a("ul",{class:"wb-stack wb-problems","aria-label":"P\
 roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||Oi(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
-element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,r]=Xb[t],l=Oi(e),c=l===i?null:w(e,"wb-link",()=>this.open(l),
-`Open ${e}`),h=a("span",{},a("span",{class:"wb-sr"},r),c,c?" ":null,...ct(s));return a("li",{class:"wb-message"},q(o),h)}};var Qb=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function gd(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
-`)){let o=Qb.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:r}=t.at(-1),l=i[0]??" ";if(l==="\\"){r.at(
--1).unended=!0;continue}r.push({kind:l,old:l==="+"?null:e++,new:l==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var Zb=18,Oa=1e3,tg=400,yd={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},eg={"+":"added","-":"removed"},Se=class{constructor(t,e){
+element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,r]=Qb[t],l=Oi(e),c=l===i?null:w(e,"wb-link",()=>this.open(l),
+`Open ${e}`),h=a("span",{},a("span",{class:"wb-sr"},r),c,c?" ":null,...ct(s));return a("li",{class:"wb-message"},q(o),h)}};var Zb=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function gd(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
+`)){let o=Zb.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:r}=t.at(-1),l=i[0]??" ";if(l==="\\"){r.at(
+-1).unended=!0;continue}r.push({kind:l,old:l==="+"?null:e++,new:l==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var tg=18,Oa=1e3,eg=400,yd={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},sg={"+":"added","-":"removed"},Se=class{constructor(t,e){
 this.on=e,this.limit=Oa,this.twisty=a("span",{class:"wb-twisty"},q("twisty")),this.name=a("span",{class:"wb-diff-path wb-wrap"}),this.label=a("span",{class:"wb-\
 diff-kind"}),this.counts=a("span",{class:"wb-diff-counts"}),this.body=a("div",{id:E("lines")}),this.head=w("","wb-diff-head",()=>this.toggle()),this.head.append(
 this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-controls",this.body.id),this.element=a("section",{class:"wb-diff-file"},this.head,this.
-body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=tg)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
+body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=eg)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
 status:i,added:o,removed:r,binary:l,patch:c}=t;this.file=t,this.drawn=!1,this.hunks=c?gd(c):[],this.lines=this.hunks.reduce((u,{lines:f})=>u+f.length+1,0);let h=s&&
 s!==e?[a("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(...h,...Aa(e)),b(this.label,i==="M"?"":yd[i]??""),this.counts.replaceChildren(...Na(
 t));let d=l?"binary":`${g(o??0,"line")} added, ${r??0} removed`;x(this.head,"aria-label",`${e}, ${yd[i]??"changed"}, ${d}`),x(this.element,"aria-label",e)}toggle(t=!this.
 open){this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),this.drawn||(this.body.style.minHeight=`${Math.
-min(this.lines,Oa)*Zb}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
+min(this.lines,Oa)*tg}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
 "";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks()),this.on.drawn?.(this)}rowOf(t,e){return[...this.body.querySelectorAll(
 ".wb-diff-line")].find(({line:i})=>i[t]===e&&(t==="old"||i.kind!=="-"))??null}noLines(){return this.file.binary?ps("A binary file: there are no lines to compare\
 ."):ps("Too large to show with the others. ",this.readAllButton())}readAllButton(){let t="Show this file",e=w(t,"wb-link",async()=>{b(e,"Loading…");let s=await this.
@@ -1481,26 +1482,26 @@ file,i=w("Show more","wb-link",()=>this.showMore()),o=e==="R"?"Renamed; the cont
  in this part, and what follows. `,i):null,this.lines?null:ps(o),s?ps("The rest is too large to show with the others. ",this.readAllButton()):null].filter(Boolean)}showMore(){
 this.limit+=5*Oa,this.drawn=!1,this.draw()}},Ca=class{constructor({context:t,lines:e},s){this.lines=e;let[,i]=/^cell \d+, (\w+)/.exec(t)??[];this.language=i&&(i===
 "code"?"python":"markdown"),this.texts=new Map;let r=`line ${(e.find(c=>c.new)?.new??e[0]?.old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,l=a("tr",{class:"wb\
--diff-hunk"},a("td",{colspan:3},r));this.element=a("tbody",{},l,...e.slice(0,s).map(c=>this.row(c)))}row(t){let{kind:e,old:s,new:i,text:o,unended:r}=t,l=eg[e],c=a(
+-diff-hunk"},a("td",{colspan:3},r));this.element=a("tbody",{},l,...e.slice(0,s).map(c=>this.row(c)))}row(t){let{kind:e,old:s,new:i,text:o,unended:r}=t,l=sg[e],c=a(
 "span",{},o);this.texts.set(t,c);let h=a("span",{class:"wb-muted",title:"The file ends without a line feed"}," (no line feed)"),d=a("tr",{class:l?`wb-diff-line \
 wb-diff-${l}`:"wb-diff-line"},a("td",{class:"wb-diff-number","data-number":s??""}),a("td",{class:"wb-diff-number","data-number":i??""}),a("td",{class:"wb-diff-t\
 ext","data-mark":e},l?a("span",{class:"wb-sr"},`${l}: `):null,c,r?h:null));return d.line=t,d}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.
 lines.filter(({kind:l})=>l!==s),r=t(o.map(({text:l})=>l),e);if(!r)return;o.forEach((l,c)=>i(l.kind)&&this.texts.get(l)?.replaceChildren(...Pr(r[c])))}}};function ps(...n){
 return a("p",{class:"wb-diff-note"},...n)}function Na({added:n,removed:t,binary:e}){return e||n===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",{class:"\
 wb-added"},`+${(n??0).toLocaleString("en")}`),a("span",{class:"wb-removed"},`−${(t??0).toLocaleString("en")}`)]}function Aa(n){let t=n.lastIndexOf("/")+1;return[
-a("span",{class:"wb-muted"},n.slice(0,t)),qt(n.slice(t))]}var sg=50,ng={added:"A",changed:"M",removed:"D"},Ni=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new k(t);let i=o=>this.requests.showError(o);
+a("span",{class:"wb-muted"},n.slice(0,t)),qt(n.slice(t))]}var ng=50,ig={added:"A",changed:"M",removed:"D"},Ni=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new k(t);let i=o=>this.requests.showError(o);
 this.refreshing=new G(()=>this.read(),i),this.heading=a("h4",{class:"wb-strong",tabindex:-1},"History"),this.list=a("ul",{class:"wb-entries"}),this.note=a("p",{
 class:"wb-muted"},"Reading…"),this.element=a("div",{class:"wb-stack"},this.heading,this.requests.errorBox,this.note,this.list),this.update(s)}get isChanged(){
 return!1}focus(){this.heading.focus()}update({info:t}){t.contentHash!==this.shown&&(this.shown=t.contentHash,this.refreshing.now())}async read(){let{versions:t,
-message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:sg});this.requests.clearError(),this.note.replaceChildren(["Each change that \
+message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:ng});this.requests.clearError(),this.note.replaceChildren(["Each change that \
 Workbench made or found, and each commit of git.",e].filter(Boolean).join(" ")),this.list.replaceChildren(...t.map((i,o)=>this.entry(i,t[o+1])))}entry({summary:t,
 by:e,at:s,commit:i,contentHash:o},r){let l=i??o,c=a("div",{class:"wb-version",hidden:!0}),h=[e??"found",B(s),i?`commit ${i.slice(0,8)}`:o.slice(0,8)],d=a("div",
 {class:"wb-entry"},a("span",{class:"wb-strong wb-wrap"},t));return d.append(a("span",{class:"wb-muted wb-grow wb-cut"},h.join(" · "))),l&&r&&d.append(this.opener(
-t,[ig(r),l],c)),a("li",{},d,c)}opener(t,[e,s],i){let r=w("Changes","wb-link wb-quiet",async()=>{let l=!i.hidden;if(i.hidden=l,x(r,"aria-expanded",!l),l||i.hasChildNodes())
+t,[og(r),l],c)),a("li",{},d,c)}opener(t,[e,s],i){let r=w("Changes","wb-link wb-quiet",async()=>{let l=!i.hidden;if(i.hidden=l,x(r,"aria-expanded",!l),l||i.hasChildNodes())
 return;let c={agentTarget:this.target,fromVersion:e,toVersion:s},h=await this.requests.run("agent_diff",c,r,"Comparing…");h&&i.replaceChildren(...this.files(h.
 changes))},`Changes: ${t}`);return r.setAttribute("aria-expanded","false"),r}files(t){return t.length?t.map(e=>{let s={readAll:async()=>null,highlighter:()=>_e(
-this.desk.channel)},i=new Se({...e,...og(e.patch??""),status:ng[e.status]},s);return i.approach(),i.element}):[a("p",{class:"wb-muted"},"Nothing but secrets, or\
- the time it was created, has changed.")]}};function ig({commit:n,contentHash:t}){return n??t}function og(n){let t=n.split(`
+this.desk.channel)},i=new Se({...e,...rg(e.patch??""),status:ig[e.status]},s);return i.approach(),i.element}):[a("p",{class:"wb-muted"},"Nothing but secrets, or\
+ the time it was created, has changed.")]}};function og({commit:n,contentHash:t}){return n??t}function rg(n){let t=n.split(`
 `).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var Ke=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Ee=class{constructor(t,e,s,i,o="Save"){this.
 fields=s,this.on=i,this.runner=new k(t),this.saved=this.values(),this.newest=this.saved,this.overtaken=!1,this.isSaving=!1,this.submit=a("button",{class:"wb-but\
 ton wb-primary",type:"submit"},o),this.discard=w(i.cancel?"Cancel":"Discard changes","wb-button",()=>this.reset()),this.note=a("div",{hidden:!0}),this.buttons=a(
@@ -1523,33 +1524,33 @@ runner.run(s,i,this.submit,"Saving…");if(!o)return this.refuse(this.runner.err
 showError(t);let s=t?.details?.problems?.[0]?.field??t?.details?.key??e.key??"",i=String(s).split(".");this.mark(Object.keys(this.fields).find(o=>i.includes(o))??
 null)}mark(t){for(let[e,{control:s}]of Object.entries(this.fields)){if(e!==t){s.removeAttribute("aria-invalid"),s.removeAttribute("aria-describedby");continue}s.
 setAttribute("aria-invalid","true"),s.setAttribute("aria-describedby",this.runner.errorBox.id),s.focus()}}onKey(t){t.key!=="Enter"||!(t.ctrlKey||t.metaKey)||(t.
-preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var qa={add:"add",remove:"delete"},$d="••••••",rg={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},ag={type:"object",properties:{
+preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var qa={add:"add",remove:"delete"},$d="••••••",ag={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},lg={type:"object",properties:{
 text:{type:"string"}},required:["text"]},Ra=n=>({label:"Name",control:O("",{maxlength:100,required:!0,placeholder:n})}),Sd=()=>({label:"Description",wide:!0,control:O(
 "",{maxlength:2e3})});function kd(n){return{noun:n,key:`${n}Name`,verbs:qa,fields:()=>({name:Ra(n==="rule"?"be-polite":"api-docs"),include:{label:"Included",control:C(
 Object.entries(fd),n==="rule"?"always":"agent")},priorityLevel:{label:"Priority (0 comes first)",control:O("500",{type:"number",min:0,max:999,step:1,required:!0})},
 description:Sd(),text:{label:"Text",wide:!0,control:st("",12,{required:!0})}}),values:({name:t,description:e,include:s,priorityLevel:i,text:o})=>({name:t,description:e??
 "",include:s,priorityLevel:String(i),text:o}),add:t=>({[n]:vd(t)}),update:t=>({[n]:vd(t)}),summary:({description:t,text:e})=>t||e.split(`
-`,1)[0]}}function vd(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var lg={noun:"tool",key:"toolName",verbs:qa,fields:()=>({name:Ra(
-"summarize"),description:Sd(),parameters:{label:"Parameters (JSON Schema)",wide:!0,control:st(Ai(ag),8)},prompt:{label:"Prompt; {text} is replaced by the parame\
+`,1)[0]}}function vd(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var cg={noun:"tool",key:"toolName",verbs:qa,fields:()=>({name:Ra(
+"summarize"),description:Sd(),parameters:{label:"Parameters (JSON Schema)",wide:!0,control:st(Ai(lg),8)},prompt:{label:"Prompt; {text} is replaced by the parame\
 ter text",wide:!0,control:st("",6,{required:!0,placeholder:"Summarize in three sentences: {text}"})}}),values:({name:n,description:t,parameters:e,prompt:s})=>({
 name:n,description:t??"",parameters:Ai(e),prompt:s}),add:n=>({tool:_d(n)}),update:n=>({tool:_d(n)}),summary:({description:n,prompt:t})=>n||t.split(`
-`,1)[0]};function _d(n){return"parameters"in n?{...n,parameters:Ba("parameters",n.parameters)}:n}var cg={noun:"provider",key:"providerType",verbs:{add:"install",
-remove:"uninstall"},fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??{};return Object.fromEntries(e.map(s=>[s.key,hg(s)]))},values:({config:n},t)=>Object.
+`,1)[0]};function _d(n){return"parameters"in n?{...n,parameters:Ba("parameters",n.parameters)}:n}var hg={noun:"provider",key:"providerType",verbs:{add:"install",
+remove:"uninstall"},fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??{};return Object.fromEntries(e.map(s=>[s.key,dg(s)]))},values:({config:n},t)=>Object.
 fromEntries(Object.keys(t).map(e=>[e,n[e]??""])),add:(n,t)=>({providerType:t,config:xd(n)}),update:(n,t)=>({config:xd(t)}),summary:({config:n})=>Object.keys(n).
 join(", "),about:({providerInfo:n,providers:t},e)=>{let{name:s,description:i,configValues:o=[]}=n[e]??{name:e,description:""},r=`${s}: ${i}.`;if(!o.some(({secret:d})=>d))
 return r;let{config:l={}}=t.find(d=>d.name===e)??{},h=Object.values(l).includes($d)?` ${$d} is a key that is written in agent.yaml; it is not shown.`:"";return`${r}\
- A reference (env://, file://, op:// or keyring://) keeps a key out of agent.yaml.${h}`}};function hg({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let r=[
+ A reference (env://, file://, op:// or keyring://) keeps a key out of agent.yaml.${h}`}};function dg({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let r=[
 t,e&&`(${e})`,i?null:"(optional)"].filter(Boolean).join(" "),l=o??(s?`env://${n}`:"");return{label:r,control:O("",{class:"wb-input wb-mono",maxlength:1e4,required:i,
-placeholder:l})}}function xd(n){return Object.fromEntries(Object.entries(n).filter(([,t])=>t!==""))}var dg={noun:"mcp_server",key:"serverName",verbs:qa,fields:(n,t)=>({
-...t?{}:{name:Ra("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,control:st(Ai(rg),14,{required:!0})}}),values:({config:n})=>({
-config:Ai(Ed(n))}),add:mg,update:({config:n})=>({config:Ba("config",n)}),summary:({config:n})=>n.url?n.url:[n.command,...n.args??[]].join(" "),note:({config:n})=>ug(
-n)};function ug({tools:n={},serverToolDefaults:t={}}){let e=l=>Object.keys(n).filter(c=>l(n[c])),s=({include:l})=>l==="always"||l==="agent",i=t.include==="manua\
+placeholder:l})}}function xd(n){return Object.fromEntries(Object.entries(n).filter(([,t])=>t!==""))}var ug={noun:"mcp_server",key:"serverName",verbs:qa,fields:(n,t)=>({
+...t?{}:{name:Ra("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,control:st(Ai(ag),14,{required:!0})}}),values:({config:n})=>({
+config:Ai(Ed(n))}),add:pg,update:({config:n})=>({config:Ba("config",n)}),summary:({config:n})=>n.url?n.url:[n.command,...n.args??[]].join(" "),note:({config:n})=>mg(
+n)};function mg({tools:n={},serverToolDefaults:t={}}){let e=l=>Object.keys(n).filter(c=>l(n[c])),s=({include:l})=>l==="always"||l==="agent",i=t.include==="manua\
 l"?e(s):null,o=t.include==="manual"?[]:e(({include:l})=>l==="manual"),r=t.permissionRequired?["each"]:e(l=>l.permissionRequired);return[i&&`only ${i.join(", ")||
 "tools asked for by name"}`,o.length&&`without ${o.join(", ")}`,r.length&&`asks before ${r.join(", ")}`].filter(Boolean).join("; ")}function Ed(n){if(n===null||
 typeof n!="object"||Array.isArray(n))return n;let t=Object.entries(n).map(([s,i])=>[s,Ed(i)]),e=s=>s!==null&&(typeof s!="object"||Object.keys(s).length>0);return Object.
-fromEntries(t.filter(([,s])=>e(s)))}function mg({name:n,config:t}){let e=Ba("config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new Ke("config","\
+fromEntries(t.filter(([,s])=>e(s)))}function pg({name:n,config:t}){let e=Ba("config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new Ke("config","\
 These are several servers. Add them one by one.");return s.length?{serverName:n||s[0][0],config:s[0][1]}:{serverName:n,config:e}}var qi={rules:kd("rule"),references:kd(
-"reference"),tools:lg,providers:cg,servers:dg};function Ai(n){return JSON.stringify(n,null,2)}function Ba(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Ke(n,
+"reference"),tools:cg,providers:hg,servers:ug};function Ai(n){return JSON.stringify(n,null,2)}function Ba(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Ke(n,
 `This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.isArray(e))throw new Ke(n,"This must be a JSON object, in braces.");return e}var Ri=class{constructor(t,e,s,i){let{section:o,name:r}=e;this.desk=t,this.what=e,this.on=i,this.kind=qi[o],this.noun=We[o].one,this.isNew=!Td(s,e),this.requests=
 new k(t),this.form=this.makeForm(s),this.confirmBox=a("div",{});let l=this.isNew?`New ${this.noun}${r?`: ${r}`:""}`:r,c=a("h4",{class:"wb-strong wb-wrap",tabindex:-1},
 l),h=a("div",{class:"wb-line"},c,this.isNew?null:this.deleteButton(r));this.about=a("p",{class:"wb-muted",hidden:!this.kind.about});let d=[h,this.about,this.confirmBox,
@@ -1563,27 +1564,27 @@ return[`agent_${t}_${this.kind.noun}`,{agentTarget:this.what.target,...e}]}onSav
 noun} is saved.`),this.isNew||i!==s?this.on.moved(`${e}/${s}`,i?`${e}/${i}`:e):this.on.changed()}ask(t){let{name:e}=this.what,s={label:`Delete ${e}`,consequence:`\
 The ${this.noun} is removed from the definition.`};$t(this.confirmBox,t,s,(i,o)=>this.remove(o))}async remove(t){let{section:e,name:s}=this.what,i=this.operation(
 this.kind.verbs.remove,{[this.kind.key]:s});await this.requests.run(...i,t,"Deleting…")&&(this.desk.announce(`${s} is deleted.`),this.on.moved(`${e}/${s}`,e))}};
-function Td(n,{section:t,name:e}){return n[t].find(s=>s.name===e)}var pg={tool:"As each tool says",always:"Always ask",never:"Never ask"},fg={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
+function Td(n,{section:t,name:e}){return n[t].find(s=>s.name===e)}var fg={tool:"As each tool says",always:"Always ask",never:"Never ask"},wg={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
 ost steps of an answer",{min:1,max:1e3,step:1,placeholder:"20, or the program's own"}],temperature:["Temperature (0 to 2)",{min:0,max:2,step:"any"}],topP:["Top \
 P (0 to 1)",{min:0,max:1,step:"any"}]},La={allowedTools:["Tools of its program: only these","All that the profile gives; “none” for no tool"],disallowedTools:[
-"Tools of its program: not these","None; such as WebSearch, Bash(git push:*)"]},Cd="none",wg=[["","The profile's"],["default","default: no limit"],["acceptEdits",
+"Tools of its program: not these","None; such as WebSearch, Bash(git push:*)"]},Cd="none",bg=[["","The profile's"],["default","default: no limit"],["acceptEdits",
 "acceptEdits: no limit"],["dontAsk","dontAsk: only what is allowed"],["plan","plan: changes nothing"]],Bi=class{constructor(t,e,s,i){this.desk=t,this.target=e,this.
 on=i,this.facts=new ut,this.metadata=this.metadataForm(s.info.metadata.persona),this.settings=this.settingsForm(),this.element=a("div",{class:"wb-stack wb-roomy"},
 this.metadata.element,P("Settings of the model and the program",this.settings.element),P("Details",this.facts.element)),this.update(s)}get isChanged(){return this.
 metadata.isChanged||this.settings.isChanged}focus(){this.metadata.focus()}metadataForm(t){let e=Ot(this.desk.store.tables,t,o=>`${o}, which does not exist`),s={
 name:{label:"Name",control:O("",{maxlength:100,required:!0})},mode:{label:"Mode",control:C(Object.entries(xi),"interactive")},persona:{label:"Persona",control:C(
 [["","None"],...e],"")},version:{label:"Version",control:O("",{maxlength:50,required:!0})},description:{label:"Description",long:!0,control:O("",{maxlength:2e3})}},
-i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:bg(o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(o,r)=>({label:o,control:O("",{type:"\
+i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:gg(o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(o,r)=>({label:o,control:O("",{type:"\
 number",placeholder:"The provider's own",...r})}),e={model:{label:"Model",control:O("",{maxlength:200,placeholder:"provider:model",pattern:"([a-z]+:.+)?"})},toolPermission:{
-label:"Ask before a tool runs",control:C(Object.entries(pg),"tool")},...Object.fromEntries(Object.entries(fg).map(([o,r])=>[o,t(...r)]))},s=([o,r])=>({label:o,long:!0,
-control:O("",{maxlength:1e4,placeholder:r})});e.allowedTools=s(La.allowedTools),e.permissionMode={label:"Permission mode of its program",control:C(wg,"")},e.disallowedTools=
-s(La.disallowedTools);let i=([o,r])=>["agent_set_setting",{agentTarget:this.target,key:o,value:gg(o,r)}];return this.form("Settings",e,o=>Object.entries(o).map(
+label:"Ask before a tool runs",control:C(Object.entries(fg),"tool")},...Object.fromEntries(Object.entries(wg).map(([o,r])=>[o,t(...r)]))},s=([o,r])=>({label:o,long:!0,
+control:O("",{maxlength:1e4,placeholder:r})});e.allowedTools=s(La.allowedTools),e.permissionMode={label:"Permission mode of its program",control:C(bg,"")},e.disallowedTools=
+s(La.disallowedTools);let i=([o,r])=>["agent_set_setting",{agentTarget:this.target,key:o,value:yg(o,r)}];return this.form("Settings",e,o=>Object.entries(o).map(
 i))}form(t,e,s){let i=()=>{this.desk.announce(`${t} saved.`),this.on.changed()};return new Ee(this.desk,t,e,{requests:s,saved:i,draft:()=>this.on.draft()})}update(t){
 let{info:e}=t;this.metadata.update(Od({persona:"",...e.metadata},this.metadata.fields)),this.settings.update(Od(e.settings,this.settings.fields)),this.refresh(t)}refresh({
 info:t}){let e=this.users(t.id);this.facts.update([["Directory",t.path],["Id",t.id],["Content hash",a("code",{},t.contentHash)],["Created",t.metadata.created&&B(
 t.metadata.created)],["Used by",e.length?V(e,6):"no agent"]])}users(t){return[...this.desk.store.tables.agents.values()].filter(s=>s.definition_id===t).map(({agent_id:s})=>s)}};
-function bg(n){return"persona"in n?{...n,persona:n.persona||null}:n}function Od(n,t){let e=s=>Array.isArray(s)?s.join(", ")||Cd:String(s??"");return Object.fromEntries(
-Object.keys(t).map(s=>[s,e(n[s])]))}function gg(n,t){return t===""?n==="model"?"":null:n in La&&t.trim()===Cd?[]:t}var Li=class{constructor(t,e,s,i){let o=st(s.prompt,18,{required:!0});this.form=new Ee(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules\
+function gg(n){return"persona"in n?{...n,persona:n.persona||null}:n}function Od(n,t){let e=s=>Array.isArray(s)?s.join(", ")||Cd:String(s??"");return Object.fromEntries(
+Object.keys(t).map(s=>[s,e(n[s])]))}function yg(n,t){return t===""?n==="model"?"":null:n in La&&t.trim()===Cd?[]:t}var Li=class{constructor(t,e,s,i){let o=st(s.prompt,18,{required:!0});this.form=new Ee(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules\
  and references follow.",wide:!0,control:o}},{requests:l=>[["agent_set_system_prompt",{agentTarget:e,...l}]],saved:()=>{t.announce("The prompt is saved."),i.changed()},
 draft:()=>i.draft()});let r=a("h4",{class:"wb-strong",tabindex:-1},"Prompt");this.element=a("div",{class:"wb-stack"},r,this.form.element)}get isChanged(){return this.
 form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({prompt:t})}},ji=class{constructor(t,e){this.desk=t,this.heading=a("h4",{class:"wb-\
@@ -1593,29 +1594,29 @@ this.size),s,this.text,this.offered),this.update(e)}get isChanged(){return!1}foc
 stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,b(this.size,g(e.length,"character")),this.text.replaceChildren(yt(e,"Copy the system prompt",this.desk.
 announce));let r=[...s,...i];this.offered.replaceChildren(...Nd("The agent reads these with a tool when it needs them",r,"agent"),...Nd("Included only when you \
 ask for them",r,"manual"))}};function Nd(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)return[];let i=({name:o,description:r})=>a("li",{},a("span",{},o),
-r?a("span",{class:"wb-muted wb-grow wb-cut"},r):null);return[P(n,a("ul",{class:"wb-list"},...s.map(i)))]}var yg={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
+r?a("span",{class:"wb-muted wb-grow wb-cut"},r):null);return[P(n,a("ul",{class:"wb-list"},...s.map(i)))]}var $g={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
 ay need to know. It reads those included by “agent” with a tool.",tools:"Tools that this definition offers to others. The prompt of a tool is filled in and \
 sent to the model.",providers:"Where its model comes from. Keys are references to secrets, such as env://ANTHROPIC_API_KEY.",servers:"MCP servers whose tools th\
 e agent can use. A program is started only after you have trusted its command."},Mi=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=We[t];this.
 heading=a("h4",{class:"wb-strong",tabindex:-1},i),this.list=a("ul",{class:"wb-entries"}),this.empty=a("p",{class:"wb-muted"},`No ${i.replace(/^[RETP]/,c=>c.toLowerCase())}\
  yet.`),this.add=w(`New ${o}…`,"wb-button",()=>s.open(`${t}/`));let r=a("div",{class:"wb-line"},this.heading,a("span",{class:"wb-grow"}),this.add),l=a("p",{class:"\
-wb-muted"},yg[t]);this.element=a("div",{class:"wb-stack"},r,l,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
+wb-muted"},$g[t]);this.element=a("div",{class:"wb-stack"},r,l,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
 section],s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.list.replaceChildren(...e.map(i=>this.entry(i))),this.empty.hidden=e.length>0)}entry(t){let{summary:e,
 note:s}=qi[this.section],i=e(t);return a("li",{class:"wb-entry"},w(t.name,"wb-opener wb-entry-name",()=>this.on.open(`${this.section}/${t.name}`)),a("span",{class:"\
 wb-muted wb-grow wb-cut",title:i},i),s?a("span",{class:"wb-muted"},s(t)):null)}},Di=class{constructor(t,e){this.on=e,this.heading=a("h4",{class:"wb-strong",tabindex:-1},
 "New provider"),this.list=a("ul",{class:"wb-entries"});let s=w("Cancel","wb-button",()=>e.open("providers"));this.element=a("div",{class:"wb-stack"},this.heading,
 this.list,s),this.update(t)}get isChanged(){return!1}focus(){this.heading.focus()}update({providers:t,providerInfo:e}){let s=new Set(t.map(({name:o})=>o)),i=Object.
 entries(e).filter(([o])=>!s.has(o));this.list.replaceChildren(...i.map(([o,r])=>this.entry(o,r)))}entry(t,{name:e,description:s}){let i=w(e,"wb-opener wb-entry-\
-name",()=>this.on.open(`providers/${t}`));return a("li",{class:"wb-entry"},i,a("span",{class:"wb-muted wb-grow wb-cut"},s))}};var $g=3e3,Ii=class{constructor(t,e,s,i){this.onRead=s,this.requests=new k(t),this.path=null,this.definition=null;let o=r=>this.requests.showError(r);this.refresh=
-new G(()=>this.read(),o),this.polling=new dt(e,$g,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.
+name",()=>this.on.open(`providers/${t}`));return a("li",{class:"wb-entry"},i,a("span",{class:"wb-muted wb-grow wb-cut"},s))}};var kg=3e3,Ii=class{constructor(t,e,s,i){this.onRead=s,this.requests=new k(t),this.path=null,this.definition=null;let o=r=>this.requests.showError(r);this.refresh=
+new G(()=>this.read(),o),this.polling=new dt(e,kg,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.
 definition=null,this.requests.clearError(),t&&this.now()}async now(){await this.refresh.now()}async check(){let{path:t}=this;if(!t||!this.definition)return;let e=await this.
 send("agent_get_info");t===this.path&&(e.contentHash===this.definition?.info.contentHash?this.requests.clearError():await this.now())}async read(){let{path:t}=this;
 if(t)try{await this.readAt(t)}catch(e){if(t===this.path)throw e}}async readAt(t){let e=await this.send("agent_get_info");if(t!==this.path)return;let s=await Promise.
 all([this.send("agent_get_system_prompt"),this.send("agent_get_system_prompt",{composed:!0}),...["rules","references","tools","mcp_servers"].map(i=>this.send(`a\
 gent_list_${i}`)),this.providers(),this.send("agent_validate"),this.send("agent_get_trust").then(i=>({trust:i}))]);t===this.path&&(this.requests.clearError(),this.
-definition=kg(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send("agent_list_providers"),s=await Promise.all(
+definition=vg(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send("agent_list_providers"),s=await Promise.all(
 t.map(i=>this.send("agent_get_provider_config",{providerType:i})));return{providerInfo:e,providers:t.map((i,o)=>({name:i,config:s[o].config}))}}send(t,e={}){return this.
-requests.send(t,{agentTarget:this.path,...e})}};function kg(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign({},...s),r=Object.entries(i).map(([l,c])=>({name:l,
+requests.send(t,{agentTarget:this.path,...e})}};function vg(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign({},...s),r=Object.entries(i).map(([l,c])=>({name:l,
 config:c}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:r}}var ja="script",Ad="+",qd="",Pi=class{constructor(t,e,s){let{info:i,rules:o,references:r}=e,{tables:l}=t.store;this.path=i.path,this.requests=new k(t),this.onDone=
 s,this.persona=C(Ot(l),i.metadata.persona??"implementer"),this.profile=C([[ja,ja]],ja),this.worktree=C([[qd,"None"],[Ad,"A new one"],...Tn(l)],qd);let c=[...o,...r].
 filter(({include:h})=>h==="manual");this.included=c.map(({name:h})=>({name:h,...it(h,()=>{})})),this.submit=a("button",{class:"wb-button wb-primary",type:"submi\
@@ -1628,11 +1629,11 @@ persona.value,profile:this.profile.value,include:this.included.filter(({box:i})=
 null}},s=await this.requests.run("spawn_agent",e,this.submit,"Starting…");s&&this.onDone(s)}};var Fi=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new k(t),this.text=a("div",{}),this.review=w("Review…","wb-button",()=>this.ask()),this.
 note=a("div",{class:"wb-stack",hidden:!0},this.text,this.review,this.requests.errorBox),this.slot=new xe(t,()=>{}),this.element=a("div",{class:"wb-stack"},this.
 note,this.slot.element),this.pending=null}clear(){this.slot.clear(),this.pending=null,this.note.hidden=!0,this.requests.clearError()}update({info:t,trust:e},s,i){
-this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(vg(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
+this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(_g(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
 o?.id??null,this.note.hidden=e.trusted||!!o,this.note.hidden||this.draw(e)}draw({needs:t,refusal:e}){let s=V(t.filter(({trusted:r})=>!r).map(({name:r})=>r)),i=e?
 ` You have refused it: ${e}.`:"",o=`You have not trusted ${s}. It is not used before you do.${i}`;o!==this.drawn&&(this.drawn=o,this.text.replaceChildren(gt("sh\
-ield",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function vg(n){return({
-kind:t,subject:e})=>t==="trust"&&e===`definition:${n}`}var _g=new Set(["overview","providers","servers"]),Wi=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new k(
+ield",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function _g(n){return({
+kind:t,subject:e})=>t==="trust"&&e===`definition:${n}`}var xg=new Set(["overview","providers","servers"]),Wi=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new k(
 t);let i=E("definition");this.title=a("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.path=a("span",{class:"wb-muted wb-grow wb-cut"}),this.confirmBox=a("di\
 v",{}),this.trust=new Fi(t,()=>this.reading.now()),this.problems=new Ci(r=>e.open(r)),this.content=a("div",{}),this.element=a("section",{class:"wb-pane wb-stack\
  wb-definition","aria-labelledby":i,hidden:!0}),this.element.addEventListener("keydown",r=>this.onKey(r)),this.reading=new Ii(t,this.element,()=>this.onRead(),s);
@@ -1646,7 +1647,7 @@ t,this.element.hidden=!1,t.id!==this.reading.path&&(this.confirmBox.replaceChild
 this.definition&&this.desk.store.concerns(`definition:${this.definition.info.id}`)&&this.reading.now()}onRead(){W(!0,this.start);for(let[t,e]of this.views)this.
 isOfThis(t)&&e.update(this.definition);this.draw()}draw(){if(!this.exists(this.place)&&!this.view?.isChanged&&!this.moving)return this.on.open(Js(this.place).section);
 this.dropUnchanged();let t=this.view??this.make(this.place);return this.views.set(this.key(this.place),t),this.content.firstChild!==t.element&&this.put(t),this.
-problems.show(this.definition.problems,this.place),this.trust.element.hidden=!_g.has(Js(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
+problems.show(this.definition.problems,this.place),this.trust.element.hidden=!xg.has(Js(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
 activeElement);this.content.replaceChildren(t.element),e&&t.focus()}exists(t){let{section:e,name:s}=Js(t);return s?e==="providers"||Si(this.definition).some(({id:i})=>i===
 t):!0}make(t){let{definition:e,desk:s}=this,{section:i,name:o}=Js(t),r=this.row.id,l=this.navigation();return i==="overview"?new Bi(s,r,e,l):i==="prompt"?new Li(
 s,r,e,l):i==="preview"?new ji(s,e):i==="history"?new Ni(s,r,e):o===null?new Mi(i,e,l):t==="providers/"?new Di(e,l):new Ri(s,{target:r,section:i,name:o},e,l)}navigation(){
@@ -1662,10 +1663,10 @@ box.":"";this.desk.announce(`${s} is ${i==="queued"?"queued":"started"}.${r}`)}a
 es of the definition in ${e} are deleted. Other files in that directory stay.`};$t(this.confirmBox,this.remove,s,(i,o)=>this.delete(o))}async delete(t){let{id:e}=this.
 row,s=await this.requests.run("agent_delete",{agentTarget:e,confirm:!0},t,"Deleting…");if(!s)return;for(let c of this.views.keys())c.startsWith(`${e}
 `)&&this.views.delete(c);let{message:i,left:o}=s,r=o.length?`${i} These files stay in ${e}: ${V(o)}.`:i;this.reading.path!==null&&this.reading.path!==e?this.desk.
-announce(r):this.on.deleted(r)}};var Ki=class{constructor(t){this.on=t,this.element=a("div",{class:"wb-split-list wb-stack"})}show(t,e,s){let i=r=>m`<${xg} key=${r.id} ...${{row:r,opened:e,on:this.
+announce(r):this.on.deleted(r)}};var Ki=class{constructor(t){this.on=t,this.element=a("div",{class:"wb-split-list wb-stack"})}show(t,e,s){let i=r=>m`<${Sg} key=${r.id} ...${{row:r,opened:e,on:this.
 on}} />`,o=r=>m`<div key=${r} class="wb-message"><${J} name="warning" /><span>${r}</span></div>`;X(m`<${Xe} class="wb-definitions" aria-label="Definitions" hidden=${!t.
 length}>${t.map(i)}<//>
-        <div class="wb-stack">${s.map(o)}</div>`,this.element)}focus(t){this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)?.focus()}};function xg({row:n,
+        <div class="wb-stack">${s.map(o)}</div>`,this.element)}focus(t){this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)?.focus()}};function Sg({row:n,
 opened:t,on:e}){let{id:s,name:i,mode:o,description:r=""}=n,l=t.path===s,c=t.drafts(s),h=()=>l?e.close():e.open(s,"overview");return m`<li>
     <div class="wb-entry">
       <span class="wb-twisty ${l?"wb-turned":""}" aria-hidden="true" onClick=${h}>
@@ -1676,8 +1677,8 @@ opened:t,on:e}){let{id:s,name:i,mode:o,description:r=""}=n,l=t.path===s,c=t.draf
       <span class="wb-muted wb-definition-mode">${o}</span>
       <span class="wb-muted wb-grow wb-cut wb-definition-description">${r}</span>
     </div>
-    ${l&&t.definition&&m`<${Sg} ...${t} drafts=${c} open=${u=>e.open(s,u)} />`}
-  </li>`}function Sg({definition:n,place:t,drafts:e,open:s}){let i=new Map(Si(n).map(l=>[l.id,l])),o=Eg(n),r=({id:l,label:c,level:h,note:d})=>{let u=Tg(t,l,i),f=m`<span class="wb-cut">${c}</span>
+    ${l&&t.definition&&m`<${Eg} ...${t} drafts=${c} open=${u=>e.open(s,u)} />`}
+  </li>`}function Eg({definition:n,place:t,drafts:e,open:s}){let i=new Map(Si(n).map(l=>[l.id,l])),o=Tg(n),r=({id:l,label:c,level:h,note:d})=>{let u=Og(t,l,i),f=m`<span class="wb-cut">${c}</span>
       <span class="wb-place-mark" hidden=${!o.has(l)}>
         <${J} name="warning" /><span class="wb-sr">problem</span>
       </span>
@@ -1685,8 +1686,8 @@ opened:t,on:e}){let{id:s,name:i,mode:o,description:r=""}=n,l=t.path===s,c=t.draf
       <${R} class="wb-place ${u?"wb-active":""}" label=${f} ...${{"aria-current":u?"true":null,"data-level":h,onClick:()=>s(l)}} />
     </li>`};return m`<ul class="wb-places">
     ${[...i.values()].map(r)}
-  </ul>`}function Eg({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(({trusted:i})=>!i).map(({name:i})=>i);
-return new Set([...e,...s].map(Oi))}function Tg(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Og=6,Ui=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=E("defini\
+  </ul>`}function Tg({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(({trusted:i})=>!i).map(({name:i})=>i);
+return new Set([...e,...s].map(Oi))}function Og(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Cg=6,Ui=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=E("defini\
 tions");this.tree=new Ki({open:(c,h)=>this.open(c,h),close:()=>this.close()});let r={close:()=>this.close(),copy:c=>this.openForm(c),open:c=>this.open(this.opened,
 c),deleted:c=>this.onDeleted(c),draw:()=>this.update()};this.pane=new Wi(this.desk,r,i),this.formBox=a("div",{}),this.empty=a("p",{class:"wb-empty",hidden:!0}),
 this.empty.append("No definitions yet. A definition is a directory that says what an agent is: its prompt, rules, references and tools. ",w("New definition…",
@@ -1697,7 +1698,7 @@ value.trim().toLowerCase())}),this.newButton=w("New definition…","wb-button",(
 "div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get rows(){return[...this.store.tables.definitions.values()].filter(({name:t})=>t).sort(bd)}problems(){
 return[...this.store.tables.definitions.values()].map(({problem:e,error:s})=>e??s?.message).filter(Boolean)}get matching(){return this.rows.filter(t=>t.id===this.
 opened||this.matches(t))}count(){return this.rows.length}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{matching:i}=this;b(this.summary,s.
-length?g(s.length,"definition"):""),this.search.hidden=s.length<=Og&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(
+length?g(s.length,"definition"):""),this.search.hidden=s.length<=Cg&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(
 s.find(({id:l})=>l===this.opened),e);let o=l=>this.pane.drafts(l),r={path:this.opened,place:this.place,definition:this.pane.definition,drafts:o};this.tree.show(
 i,r,this.problems())}drawOpened(t,e){if(this.split.classList.toggle("wb-open",!!t),!t){this.pane.element.hidden||this.pane.hide();return}this.pane.element.hidden&&
 this.pane.show(t,this.place),this.pane.update(t,this.enabled,e)}matches({name:t,id:e,description:s=""}){let i=[t,e,s].join(`
@@ -1725,9 +1726,9 @@ this.detailsButton.focus()}toggleReject(t){this.form.hidden=!t,this.rejectButton
 focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this.decide("approve_many",{choices:t},this.approveButton,"Admitting…")}reject(){return this.
 decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejecting…")}async decide(t,e,s,i){let o=this.selected;if(!o.length||this.requests.
 busy)return;let r=t==="approve_many",l=o.map(d=>d.approval.id);for(let d of o)d.begin();let c=await this.requests.run(t,{approval_ids:l,...e},s,i),h=new Map((c?.
-decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Cg(d,h.get(d.approval.id),r);c&&(this.close(),this.desk.announce(Ng(c.decisions,r))),this.update()}};function Cg(n,t,e){
-t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new fe(t.error),e?"approve":"reject"):n.reset()}function Ng(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
- ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Ag=50,qg=200,Gi="",Rg={approved:"completed",rejected:"cancelled",failed:"failed"},Rd={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},Bg={
+decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Ng(d,h.get(d.approval.id),r);c&&(this.close(),this.desk.announce(Ag(c.decisions,r))),this.update()}};function Ng(n,t,e){
+t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new fe(t.error),e?"approve":"reject"):n.reset()}function Ag(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
+ ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var qg=50,Rg=200,Gi="",Bg={approved:"completed",rejected:"cancelled",failed:"failed"},Rd={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},Lg={
 registration:"Registrations",integration:"Integrations",trust:"Trust",tool_call:"Tool calls",peer_call:"Calls of other nodes",question:"Questions of servers",agent_question:"\
 Questions of agents",failure:"Repeated failures",budget:"Budgets",plan:"Plans"},Vi=class{constructor(t,e){this.desk=t,this.requests=new k(t),this.pages=1,this.refreshing=
 new G(()=>this.load(),r=>this.requests.showError(r));let s=a("summary",{class:"wb-muted",tabindex:0},"Decided"),i={toggle:()=>this.element.open&&this.refreshing.
@@ -1735,46 +1736,46 @@ now()};this.list=a("ul",{class:"wb-list wb-decisions","aria-label":"Decided"}),t
 "wb-button",()=>this.showEarlier()),this.more.hidden=!0;let o=[this.filterLine(),this.requests.errorBox,this.note,this.list,this.more];this.element=a("details",
 {class:"wb-decided",on:i},s,a("div",{class:"wb-stack"},...o)),t.store.subscribe(()=>this.onChange(),e),e.addEventListener("abort",()=>this.stop(),{once:!0})}filterLine(){
 let t=(e,s,i)=>C([[Gi,e],...Object.entries(s)],Gi,{class:"wb-input wb-narrow","aria-label":i,on:{change:()=>this.restart()}});return this.decision=t("All decisi\
-ons",Rd,"Filter by decision"),this.kind=t("All kinds",Bg,"Filter by kind"),this.search=ht("Search decisions","Search decisions by name, person, requester or rea\
+ons",Rd,"Filter by decision"),this.kind=t("All kinds",Lg,"Filter by kind"),this.search=ht("Search decisions","Search decisions by name, person, requester or rea\
 son",{input:()=>this.onType()}),this.views=new _t(this.desk,"decided",{read:()=>this.state(),apply:e=>this.apply(e)}),a("div",{class:"wb-line"},this.decision,this.
 kind,this.search,this.views.element)}state(){return{text:this.search.value.trim(),decision:this.decision.value,kind:this.kind.value}}apply({text:t="",decision:e=Gi,
 kind:s=Gi}){this.search.value=t,this.decision.value=e,this.kind.value=s,this.restart()}onType(){clearTimeout(this.typing),this.typing=setTimeout(()=>this.restart(),
-qg)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){this.pages+=1,this.refreshing.now()}update(){this.element.
+Rg)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){this.pages+=1,this.refreshing.now()}update(){this.element.
 open&&this.views.update()}onChange(){this.element.open&&this.desk.store.concernsAny("approval")&&this.refreshing.now()}async load(){let{text:t,decision:e,kind:s}=this.
-state(),i={search:t||null,decision:e||null,kind:s||null,limit:Ag},o=[],r=null;for(let c=0;c<this.pages;c+=1){let h=await this.requests.send("list_decided_approv\
-als",{...i,cursor:r});if(o.push(...h.approvals),r=h.next_cursor,!r)break}this.requests.clearError(),this.list.replaceChildren(...o.map(Lg)),this.more.hidden=!r;
+state(),i={search:t||null,decision:e||null,kind:s||null,limit:qg},o=[],r=null;for(let c=0;c<this.pages;c+=1){let h=await this.requests.send("list_decided_approv\
+als",{...i,cursor:r});if(o.push(...h.approvals),r=h.next_cursor,!r)break}this.requests.clearError(),this.list.replaceChildren(...o.map(jg)),this.more.hidden=!r;
 let l=t||e||s;b(this.note,l?"No decision matches.":"Nothing has been decided yet."),this.note.hidden=o.length>0}stop(){this.refreshing.stop(),clearTimeout(this.
-typing)}};function Lg(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:r}=n,l=ls(n),c=U(Date.parse(o)-Date.parse(i)),h=e??s,d=a("span",{class:"\
-wb-strong wb-wrap"},l.title(n)),u=a("span",{class:"wb-muted"},`${l.label} · ${l.origin(n)}`),f=`${Rd[t]??t} by ${h} · ${B(o)} · after ${c}`,p=[jg(n),r].filter(
-Boolean);return a("li",{class:"wb-decision"},q(Rg[t]??"question"),a("div",{class:"wb-decision-what"},d," ",u),a("div",{class:"wb-decision-how"},a("span",{class:"\
-wb-muted"},f)),p.length?a("div",{class:"wb-decision-note wb-wrap"},p.join(" · ")):null)}function jg({kind:n,status:t,outcome:e}){if(n!=="registration"||t!=="ap\
+typing)}};function jg(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:r}=n,l=ls(n),c=U(Date.parse(o)-Date.parse(i)),h=e??s,d=a("span",{class:"\
+wb-strong wb-wrap"},l.title(n)),u=a("span",{class:"wb-muted"},`${l.label} · ${l.origin(n)}`),f=`${Rd[t]??t} by ${h} · ${B(o)} · after ${c}`,p=[Mg(n),r].filter(
+Boolean);return a("li",{class:"wb-decision"},q(Bg[t]??"question"),a("div",{class:"wb-decision-what"},d," ",u),a("div",{class:"wb-decision-how"},a("span",{class:"\
+wb-muted"},f)),p.length?a("div",{class:"wb-decision-note wb-wrap"},p.join(" · ")):null)}function Mg({kind:n,status:t,outcome:e}){if(n!=="registration"||t!=="ap\
 proved"||!e?.granted)return"";let{role:s,persona_id:i,tool:o,session:r}=e.granted,l=o==="write"?"read and write":"read";return[`as ${e.agent_id}`,s,i,l,r&&`in ${r.
-name}`].filter(Boolean).join(", ")}var Mg=5e3,Dg=6e4,Ig=1e4,fs=class{constructor(t,e){this.store=t,this.channel=e,this.status=a("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),
+name}`].filter(Boolean).join(", ")}var Dg=5e3,Ig=6e4,Pg=1e4,fs=class{constructor(t,e){this.store=t,this.channel=e,this.status=a("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),
 this.banner=this.makeBanner(),this.ended=new AbortController,this.undo=new jn({channel:e,announce:s=>this.announce(s)},this.ended.signal)}makeBanner(){this.bannerText=
 a("span",{class:"wb-grow"}),this.bannerCode=a("code",{}),this.reconnect=w("Reconnect","wb-button",()=>this.channel.resync());let t=[q("warning"),this.bannerText,
 this.bannerCode,this.reconnect];return a("div",{class:"wb-banner",hidden:!0},...t)}region(t,...e){let i=a("div",{class:"wb-desk",role:"region","aria-label":t,"d\
 ata-lm-suppress-shortcuts":"true"},...e,this.undo.element);return this.undo.listenTo(i),i}announce(t){clearTimeout(this.fading),b(this.status,t),this.fading=setTimeout(
-()=>b(this.status,""),Ig)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t),new dt(this.element,Dg,async()=>this.
-channel.look(),()=>{},t);let i=setInterval(()=>this.tick(Date.now()),Mg);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(
+()=>b(this.status,""),Pg)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t),new dt(this.element,Ig,async()=>this.
+channel.look(),()=>{},t);let i=setInterval(()=>this.tick(Date.now()),Dg);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(
 i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,error:e}=this.channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this.drawViews(t==="li\
 ve"||t==="retrying",Date.now())}drawBanner(t,e){this.banner.hidden=!e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...ct(e.message)),b(this.bannerCode,
-e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.code==="PANEL_CLOSED"}};var Ld="apputils:notify",Bd="docmanager:open",Ma="workbench.desktop_notifications",Pg="The browser does not allow notifications from this page. Allow them in it\
-s settings for this site, then check this again.",Fg=100,Wg=50,Ji=class{constructor(t,e,s,i){this.model=t,this.channel=s,e.subscribe(()=>e.concernsAny("notifica\
+e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.code==="PANEL_CLOSED"}};var Ld="apputils:notify",Bd="docmanager:open",Ma="workbench.desktop_notifications",Fg="The browser does not allow notifications from this page. Allow them in it\
+s settings for this site, then check this again.",Wg=100,Kg=50,Ji=class{constructor(t,e,s,i){this.model=t,this.channel=s,e.subscribe(()=>e.concernsAny("notifica\
 tion")&&this.onNews(),i)}async onNews(){if(this.isNew=!0,!this.isTaking){this.isTaking=!0;try{for(;this.isNew&&this.channel.link.state==="live";)this.isNew=!1,await this.
 take()}catch{}finally{this.isTaking=!1}}}async take(){if(this.commands??=await this.findCommands(),!this.commands&&!Da())return;let{sentence:t,items:e}=await this.
-channel.request(Bt(),"take_notifications",{});t&&(this.commands&&this.showInPage(t,e),Da()&&!(this.commands&&document.hasFocus())&&Kg(t))}async findCommands(){for(let t=this.
-model.widget_manager?.context?Wg:0;t>0;t-=1){let e=await Ug(this.model);if(e)return e;await new Promise(s=>setTimeout(s,Fg))}return null}showInPage(t,e){let s=e.
+channel.request(Bt(),"take_notifications",{});t&&(this.commands&&this.showInPage(t,e),Da()&&!(this.commands&&document.hasFocus())&&Ug(t))}async findCommands(){for(let t=this.
+model.widget_manager?.context?Kg:0;t>0;t-=1){let e=await Hg(this.model);if(e)return e;await new Promise(s=>setTimeout(s,Wg))}return null}showInPage(t,e){let s=e.
 map(({what:c})=>c),i=s.includes("failed")?"error":s.every(c=>c==="done")?"success":"warning",{path:o}=this.model.widget_manager.context,r={label:"Open the noteb\
 ook",commandId:Bd,args:{path:o}},l=this.commands.hasCommand(Bd)?[r]:[];this.commands.execute(Ld,{message:`Workbench: ${t}`,type:i,options:{autoClose:!1,actions:l}})}},
 zi=class{constructor(t){this.announce=t;let{box:e,element:s}=it("Notify me on my desktop",i=>this.choose(i));this.box=e,this.element=s,s.classList.add("wb-push"),
 s.hidden=!("Notification"in globalThis&&globalThis.isSecureContext),this.update()}update(){this.box.checked=Da()}async choose(t){t&&await Notification.requestPermission()!==
-"granted"?this.announce(Pg):t?localStorage.setItem(Ma,"on"):localStorage.removeItem(Ma),this.update()}};function Da(){try{return Notification.permission==="gran\
-ted"&&localStorage.getItem(Ma)==="on"}catch{return!1}}function Kg(n){try{let t=new Notification("Workbench",{body:n,tag:"workbench"});t.onclick=()=>window.focus()}catch{}}
-async function Ug(n){try{let{views:t}=await n.widget_manager.get_model(n.get("panel_id"));for(let e of Object.values(t)){let s=(await e).luminoWidget;for(;s.parent;)
+"granted"?this.announce(Fg):t?localStorage.setItem(Ma,"on"):localStorage.removeItem(Ma),this.update()}};function Da(){try{return Notification.permission==="gran\
+ted"&&localStorage.getItem(Ma)==="on"}catch{return!1}}function Ug(n){try{let t=new Notification("Workbench",{body:n,tag:"workbench"});t.onclick=()=>window.focus()}catch{}}
+async function Hg(n){try{let{views:t}=await n.widget_manager.get_model(n.get("panel_id"));for(let e of Object.values(t)){let s=(await e).luminoWidget;for(;s.parent;)
 s=s.parent;let i=jd(s);if(i?.hasCommand(Ld))return i}}catch{}return null}function jd(n){if(n.menus?.length)return n.menus[0].commands;for(let t of n.children()){
-let e=jd(t);if(e)return e}return null}var Hg=4e3,zs=class{constructor(t,e,s,i,{connect:o,review:r,ids:l,heading:c="Waiting for you",empty:h}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
+let e=jd(t);if(e)return e}return null}var Gg=4e3,zs=class{constructor(t,e,s,i,{connect:o,review:r,ids:l,heading:c="Waiting for you",empty:h}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
 signal=i,this.ids=l??null,this.review=r,this.cards=new Map,this.filled=!1;let d=E("inbox");this.heading=a("h3",{class:"wb-heading",id:d,tabindex:-1},c),this.count=
-a("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=a("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=a("p",{class:"wb-empty"},...h??Gg(o)),
+a("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=a("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=a("p",{class:"wb-empty"},...h??Vg(o)),
 this.bulk=new Hi(this.desk,()=>this.registrations()),this.decided=new Vi(this.desk,i),this.desktop=new zi(s),this.element=a("section",{class:"wb-section wb-stac\
 k","aria-labelledby":d},a("div",{class:"wb-toolbar"},this.heading,this.count,l?null:this.desktop.element),this.empty,this.bulk.element,this.list,l?null:this.decided.
 element),i.addEventListener("abort",()=>this.cards.forEach(u=>u.stop()),{once:!0})}get rows(){let{approvals:t}=this.store.tables;return this.ids?new Map([...t].
@@ -1785,53 +1786,53 @@ bulk.update(t),this.decided.update(),this.desktop.update(),this.filled&&o.length
 hidden=s.size===0,this.empty.hidden=!i||this.cards.size>0}tick(t){for(let e of this.cards.values())e.tick(t)}add(t){let e=new ms(t,this.desk,{select:()=>this.bulk.
 update(),review:this.review,settle:s=>this.linger(s),dismiss:s=>this.remove(s)});return this.cards.set(t.id,e),this.list.append(e.element),e}onDecidedElsewhere(t){
 t.state==="waiting"&&(t.requests.error?t.settleWithError():t.inUse?t.settle("It was decided elsewhere.",!1):this.remove(t))}linger(t){let e=setInterval(()=>{t.element.
-matches(":hover")||(clearInterval(e),this.remove(t),this.rows.has(t.approval.id)&&this.update(this.enabled,Date.now()))},Hg);this.signal.addEventListener("abort",
+matches(":hover")||(clearInterval(e),this.remove(t),this.rows.has(t.approval.id)&&this.update(this.enabled,Date.now()))},Gg);this.signal.addEventListener("abort",
 ()=>clearInterval(e),{once:!0})}remove(t){let e=t.element.contains(document.activeElement),s=t.element.nextElementSibling??t.element.previousElementSibling??this.
 heading;t.stop(),t.element.remove(),this.cards.delete(t.approval.id),this.empty.hidden=this.cards.size>0,e&&s.focus()}announceAdded(t){let[{name:e}]=t,s=t.length===
-1?`${e} is waiting`:`${g(t.length,"approval")} are waiting`;this.announce(`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function Gg(n){return["\
-Nothing is waiting for you. Agents that register and worktrees to integrate appear here. ",w("Connect an agent","wb-link",n),"."]}var Vg={heading:"This cell wai\
+1?`${e} is waiting`:`${g(t.length,"approval")} are waiting`;this.announce(`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function Vg(n){return["\
+Nothing is waiting for you. Agents that register and worktrees to integrate appear here. ",w("Connect an agent","wb-link",n),"."]}var Jg={heading:"This cell wai\
 ts for your decision",empty:["Everything is decided. The cell goes on."]},Yi=class extends fs{constructor(t,e,s,i){super(t,e),this.inbox=new zs(t,e,r=>this.announce(
-r),i,{ids:new Set(s),...Vg});let o=a("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.element,o),this.start(i)}drawViews(t,e){
-this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var Jg=600,zg=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Xi=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
+r),i,{ids:new Set(s),...Jg});let o=a("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.element,o),this.start(i)}drawViews(t,e){
+this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var zg=600,Yg=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Xi=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
 tabs=t.map(({label:i,element:o},r)=>this.tab(i,o,r));let s={keydown:i=>this.onKey(i),pointermove:()=>this.onAim(),pointerleave:()=>this.drawCounts()};this.element=
 a("div",{class:"wb-tabs",role:"tablist","aria-label":"Views",on:s},...this.tabs.map(({tab:i})=>i)),this.show(0)}tab(t,e,s){let i=a("div",{class:"wb-tabpanel",role:"\
 tabpanel",id:E("view")},e),o=a("span",{class:"wb-badge",hidden:!0}),r=a("button",{class:"wb-tab",type:"button",role:"tab",id:E("tab"),"aria-controls":i.id,on:{click:()=>this.
 select(s)}},t,o);return i.setAttribute("aria-labelledby",r.id),{tab:r,panel:i,count:o,number:0}}get panels(){return this.tabs.map(({panel:t})=>t)}setCount(t,e,s=!1){
-let i=this.tabs[t];i.number!==e&&(i.number=e,b(i.count,zg.format(e)),x(i.count,"title",e>999?e.toLocaleString("en"):""),i.count.classList.toggle("wb-badge-stron\
-g",s),this.aiming||(i.count.hidden=!e))}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),Jg)}drawCounts(){clearTimeout(this.aiming),
+let i=this.tabs[t];i.number!==e&&(i.number=e,b(i.count,Yg.format(e)),x(i.count,"title",e>999?e.toLocaleString("en"):""),i.count.classList.toggle("wb-badge-stron\
+g",s),this.aiming||(i.count.hidden=!e))}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),zg)}drawCounts(){clearTimeout(this.aiming),
 this.aiming=null;for(let{count:t,number:e}of this.tabs)t.hidden=!e}select(t){this.show(t),this.onSelect()}show(t){this.at=t,this.tabs.forEach(({tab:e,panel:s},i)=>{
 x(e,"aria-selected",i===t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"nearest"})}onKey(t){let e=this.tabs.
 length-1,s={ArrowRight:(this.at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),this.select(
-s[t.key]),this.tabs[this.at].tab.focus())}};var Yg="jp-main-dock-panel",Xg="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
+s[t.key]),this.tabs[this.at].tab.focus())}};var Xg="jp-main-dock-panel",Qg="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
 t”.",Qi=class{constructor(t,e){this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set,this.places=new Set,this.area=null}async render(t,e){
 let s=await this.docked;e.aborted||(s===t?this.show(t,e):this.renderOutput(t,e))}renderOutput(t,e){let s=a("p",{class:"wb-grow"},"The panel is beside the notebo\
 ok."),i=w("Put it beside the notebook again","wb-button",()=>this.openFrom(t,e)),o=w("Show it here","wb-button",()=>{this.outputs.delete(l),t.replaceChildren(),
 this.show(t,e)}),r=a("div",{class:"wb-toolbar wb-docked"},s,i,o),l=()=>{s.hidden=!this.isOpen,i.hidden=this.isOpen};t.append(a("div",{class:"wb-desk",role:"regi\
 on","aria-label":"Workbench desk, docked"},r)),this.outputs.add(l),this.places.add(t),e.addEventListener("abort",()=>{this.outputs.delete(l),this.places.delete(
 t),this.closeUnused()}),l(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){!await this.open(t)&&!e.aborted&&this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(
-a("div",{class:"wb-desk"},a("p",{class:"wb-toolbar wb-docked"},Xg)),a("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
-model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(Yg))return!1;let i,o;this.isOpen=!0,this.docked=new Promise(r=>o=
-r);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let r=i.luminoWidget,l=Qg(r.constructor),c=new l;c.id=`workbench\
+a("div",{class:"wb-desk"},a("p",{class:"wb-toolbar wb-docked"},Qg)),a("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
+model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(Xg))return!1;let i,o;this.isOpen=!0,this.docked=new Promise(r=>o=
+r);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let r=i.luminoWidget,l=Zg(r.constructor),c=new l;c.id=`workbench\
 -${this.model.get("panel_id")}`,c.addClass("jp-ThemedContainer"),c.title.label="Workbench",c.title.closable=!0,c.node.style.overflow="auto",c.node.style.background=
 "var(--jp-layout-color0)",c.node.style.padding="var(--jp-notebook-padding, 8px)";let h=t.closest(".jp-NotebookPanel")?.id;return c.disposed.connect(()=>this.closed()),
 i.once?.("remove",()=>c.dispose()),s.addSibling(c,{mode:"split-right",ref:h}),l.attach(r,c.node),this.area=c,this.closeUnused(),this.tell(),!0}catch(r){return console.
 warn("Workbench could not put its panel beside the notebook.",r),this.isOpen=!1,o(this.docked=null),i?.remove?.(),this.tell(),!1}}closeUnused(){this.places.size||
-this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function Qg(n){let t=n;for(;Object.getPrototypeOf(
-t).prototype;)t=Object.getPrototypeOf(t);return t}var Zg="application/vnd.jupyter.widget-view+json",Md="application/vnd.jupyter.widget-state+json";function Dd(n){let t=n.widget_manager?.context?.model;if(typeof t?.
-toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>ty(e(),n.get("panel_id"),n.get("last_state"))}function ty(n,t,e){let s=new Set(ey(n).map(Id));if(!e||
-!s.has(t))return n;let i=n.cells.map(h=>h.outputs?sy(h,t,e):h),{[Md]:o,...r}=n.metadata.widgets??{},l={...iy(o?.state??{},s),...ny(t,e)},c={...r,[Md]:{version_major:2,
-version_minor:0,...o,state:l}};return{...n,cells:i,metadata:{...n.metadata,widgets:c}}}function ey({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function Id({
-data:n}){return n?.[Zg]?.model_id}function sy(n,t,e){let s=n.outputs.map(i=>Id(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function ny(n,t){
+this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function Zg(n){let t=n;for(;Object.getPrototypeOf(
+t).prototype;)t=Object.getPrototypeOf(t);return t}var ty="application/vnd.jupyter.widget-view+json",Md="application/vnd.jupyter.widget-state+json";function Dd(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>ey(e(),n.get("panel_id"),n.get("last_state"))}function ey(n,t,e){let s=new Set(sy(n).map(Id));if(!e||
+!s.has(t))return n;let i=n.cells.map(h=>h.outputs?ny(h,t,e):h),{[Md]:o,...r}=n.metadata.widgets??{},l={...oy(o?.state??{},s),...iy(t,e)},c={...r,[Md]:{version_major:2,
+version_minor:0,...o,state:l}};return{...n,cells:i,metadata:{...n.metadata,widgets:c}}}function sy({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function Id({
+data:n}){return n?.[ty]?.model_id}function ny(n,t,e){let s=n.outputs.map(i=>Id(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function iy(n,t){
 let e={model_module:"@jupyter-widgets/controls",model_module_version:"2.0.0"},s={model_module:"@jupyter-widgets/base",model_module_version:"2.0.0"},i=Ia(n);return{
-[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Ia(n){return`${n}-last-state`}function iy(n,t){
-let e=Object.keys(n).filter(i=>Ia(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Ia(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var oy=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
+[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Ia(n){return`${n}-last-state`}function oy(n,t){
+let e=Object.keys(n).filter(i=>Ia(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Ia(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var ry=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
 "teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattended","holds","saved_views","change_requests","untrusted"],Zi=class{constructor(){
-this.tables=Object.fromEntries(oy.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
-[...Object.keys(this.tables),...Object.keys(e)]))this.tables[s]=new Map((e[s]??[]).map(i=>[i.id,i]));this.version=t,this.touched=null,this.loaded=new Set(Object.
-keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;ry(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
-loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}concernsAny(...t){return this.touched===null||[...this.
-touched].some(e=>t.includes(e.split(":")[0]))}subscribe(t,e){this.listeners.add(t),e?.addEventListener("abort",()=>this.listeners.delete(t),{once:!0})}notify(){
-for(let t of this.listeners)t()}};function ry(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let r of i)o.delete(r);for(let r of s)
+this.tables=Object.fromEntries(ry.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.notebook=null,this.listeners=new Set}takeSnapshot(t,e){
+for(let s of new Set([...Object.keys(this.tables),...Object.keys(e)]))this.tables[s]=new Map((e[s]??[]).map(i=>[i.id,i]));this.version=t,this.touched=null,this.
+loaded=new Set(Object.keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;ay(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.
+keys(s))this.loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}concernsAny(...t){return this.touched===
+null||[...this.touched].some(e=>t.includes(e.split(":")[0]))}subscribe(t,e){this.listeners.add(t),e?.addEventListener("abort",()=>this.listeners.delete(t),{once:!0})}notify(){
+for(let t of this.listeners)t()}};function ay(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let r of i)o.delete(r);for(let r of s)
 o.set(r.id,r)}}var to=class{constructor(t){this.desk=t,this.requests=new k(t),this.text=a("span",{class:"wb-grow"}),this.restart=w("","wb-button",()=>this.restartAll());let e=[
 q("warning"),this.text,this.restart,this.requests.errorBox];this.element=a("div",{class:"wb-banner",role:"status",hidden:!0},...e)}update(){let t=this.desk.store.
 tables.unattended.get("open");if(this.element.hidden=!t,!t||this.requests.busy)return;let{message:e,restartable:s}=t;b(this.text,e),b(this.restart,s.length===1?
@@ -1839,40 +1840,40 @@ tables.unattended.get("open");if(this.element.hidden=!t,!t||this.requests.busy)r
 requests.run("restart_agent",{agent_id:e},this.restart,`Restarting ${e}…`))return;this.desk.announce(`${e}: restarted.`)}this.update()}},eo=class{constructor(t){
 this.store=t,this.text=a("span",{class:"wb-grow"}),this.element=a("div",{class:"wb-banner",role:"note",hidden:!0},q("warning"),this.text)}update(){let t=[...this.
 store.tables.untrusted.values()];this.element.hidden=!t.length;let s=`Not used, because you have not trusted it: ${t.map(({id:i,settings:o})=>o.length?`${i} (${o.
-join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;s!==this.message&&this.text.replaceChildren(...ct(s)),this.message=s}};var ay=new Set(["pending","rejected","revoked"]),[Pd,Fd,so]=["agent","definition","none"],no=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new k(
+join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;s!==this.message&&this.text.replaceChildren(...ct(s)),this.message=s}};var ly=new Set(["pending","rejected","revoked"]),[Pd,Fd,so]=["agent","definition","none"],no=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new k(
 t),this.source=C([[so,"Nothing: you write its traits"]],so,{on:{change:()=>this.propose()}}),this.name=O("",{maxlength:128,required:!0,placeholder:"careful-revi\
 ewer"}),this.version=O("",{maxlength:128,placeholder:"that of the definition, or 1.0"}),this.about=a("p",{class:"wb-label"}),this.submit=a("button",{class:"wb-b\
 utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=D({class:"wb-box wb-stack wb-roomy","aria-label":"Publish a personality"},{submit:()=>this.
 run(),escape:s},a("div",{class:"wb-fields wb-fields-3"},L("Made from",this.source),L("Name",this.name),L("Version (optional)",this.version)),this.about,et(this.
 submit,s),this.requests.errorBox),this.proposed=""}focus(){this.source.focus()}update(t){let{agents:e,definitions:s,network:i}=this.desk.store.tables,o=[...e.values()].
-filter(({registration_status:u})=>!ay.has(u)),r=[...s.values()].filter(({name:u})=>u),l=[["",[[so,"Nothing: you write its traits"]]],["Agents",o.map(({id:u,name:f})=>[
+filter(({registration_status:u})=>!ly.has(u)),r=[...s.values()].filter(({name:u})=>u),l=[["",[[so,"Nothing: you write its traits"]]],["Agents",o.map(({id:u,name:f})=>[
 `${Pd}:${u}`,f])],["Definitions",r.map(({id:u,name:f})=>[`${Fd}:${u}`,f])]];K(this.source,l.filter(([,u])=>u.length));let c=!!i.get("network")?.joined;b(this.about,
 "Its traits come from the definition and the persona, and its tools from functions that are bound to it."+(c?"":" This project is in no network: other nodes rec\
 eive it once you join one.")),this.requests.busy||W(t,this.submit)}propose(){if(this.name.value!==this.proposed)return;let{selectedOptions:t,value:e}=this.source,
 s=e===so?"":t[0].textContent.trim();this.proposed=s.toLowerCase().replace(/[^a-z0-9._-]+/g,"-").replace(/^-+|-+$/g,""),this.name.value=this.proposed}async run(){
 let[t,...e]=this.source.value.split(":"),s={[Pd]:{agent_id:e.join(":")},[Fd]:{definition:e.join(":")}}[t]??{},i=this.version.value.trim(),o={name:this.name.value.
 trim(),...i&&{version:i},...s},r=await this.requests.run("publish_personality",o,this.submit,"Publishing…");r&&this.onDone(r)}};var Wd={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function Ys({version:n,versions:t}){return n===t[0]}function io(n){let t=kt({provenance:n}),e=t?"An\
- agent of this project":`Owned by ${n.owner}`;return[t?"Yours":n.owner_name,{"data-own":t,title:e}]}function Kd(n,t){return Number(kt(t))-Number(kt(n))||ly(n.name,
+ agent of this project":`Owned by ${n.owner}`;return[t?"Yours":n.owner_name,{"data-own":t,title:e}]}function Kd(n,t){return Number(kt(t))-Number(kt(n))||cy(n.name,
 t.name)}function Ud(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:r,provenance:l}=n,c=o.map(d=>`${d.name} ${d.text}`),h=[e,s,i,...c,
 ...r,l.owner_name??""].join(`
 `).toLowerCase();return t.split(/\s+/).every(d=>h.includes(d))}var oo={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answered when it was last asked",stale:"The node that sent it does not answer, is blocked, or this proje\
 ct is in no network"};function ro({versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:r,changed_at:l,last_seen:c,answered_at:h}=t;if(s==="\
 unpublished")return"not published yet";let d=s==="own",u=d||o===i?null:`through ${r}`,f=n.length>1?`${n.length.toLocaleString("en")} versions`:null,p=d?`changed\
- ${Et(l,e)}`:`received ${Et(c,e)}`,y=s==="stale"&&(h?`stale, answered ${Et(h,e)}`:"stale");return[f,u,y,p].filter(Boolean).join(" · ")}function ly(n,t){return n<
-t?-1:+(n>t)}var ao=60,cy=6,Hd={own:["Yours",kt],others:["Of other nodes",n=>!kt(n)],tools:["With tools",({tools:n})=>n.length>0]},hy="A personality is what an agent publish\
+ ${Et(l,e)}`:`received ${Et(c,e)}`,y=s==="stale"&&(h?`stale, answered ${Et(h,e)}`:"stale");return[f,u,y,p].filter(Boolean).join(" · ")}function cy(n,t){return n<
+t?-1:+(n>t)}var ao=60,hy=6,Hd={own:["Yours",kt],others:["Of other nodes",n=>!kt(n)],tools:["With tools",({tools:n})=>n.length>0]},dy="A personality is what an agent publish\
 es about itself: its traits, and tools that others can call. ",lo=class{constructor(t,e){this.desk=t,this.on=e,this.filters={key:null,text:""},this.limit=ao,this.
 form=null,this.search=ht("Filter personalities","Filter personalities by name, owner, trait or tool",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),
 this.publishButton=w("Publish…","wb-button",()=>this.openForm()),this.element=a("div",{class:"wb-stack"})}get rows(){let{version:t,tables:e}=this.desk.store;if(this.
 sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort(Kd);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
-return this.rows.length>cy||!!this.filters.text}get matching(){let{key:t,text:e}=this.filters;return this.rows.filter(s=>(!t||Hd[t][1](s))&&Ud(s,e))}summary(){let{
+return this.rows.length>hy||!!this.filters.text}get matching(){let{key:t,text:e}=this.filters;return this.rows.filter(s=>(!t||Hd[t][1](s))&&Ud(s,e))}summary(){let{
 rows:t}=this,e=t.filter(kt).length,s=g(t.length,"personality","personalities");return t.length?s+(e?`, ${e} of them yours`:""):""}update(t=this.enabled,e=Date.now()){
 this.enabled=t;let{rows:s,matching:i,form:o,on:r}=this,{loaded:l,tables:c}=this.desk.store,h=c.personalities.get("")?.error,d=Object.entries(Hd).map(([S,[A,j]])=>({
 key:S,label:A,count:s.filter(j).length})),u={name:"Filter personalities",chips:[{key:null,label:"All",count:s.length},...d],chosen:this.filters.key,onChoose:S=>this.
 filter({key:S})},f=!s.length&&!h&&l.has("personalities"),p=!!c.network.get("network")?.joined,y=()=>{this.limit+=ao,this.update()},$=m`<${R} class="wb-link" label="Show all" onClick=${()=>this.
-clear()} />`,_=S=>m`<${my} key=${S.id} ...${{row:S,now:e,open:r.open}} />`,v={class:"wb-personalities","aria-label":"Personalities",hidden:!i.length,onGone:S=>(S.
-querySelector(".wb-opener")??this.publishButton).focus()};o?.update(t),X(m`${o&&m`<${T} element=${o.element} />`} ${h&&m`<${dy} error=${h} />`}
-        ${f&&m`<${uy} joined=${p} join=${r.network} publish=${()=>this.openForm()} />`}
+clear()} />`,_=S=>m`<${py} key=${S.id} ...${{row:S,now:e,open:r.open}} />`,v={class:"wb-personalities","aria-label":"Personalities",hidden:!i.length,onGone:S=>(S.
+querySelector(".wb-opener")??this.publishButton).focus()};o?.update(t),X(m`${o&&m`<${T} element=${o.element} />`} ${h&&m`<${uy} error=${h} />`}
+        ${f&&m`<${my} joined=${p} join=${r.network} publish=${()=>this.openForm()} />`}
         ${s.length>1&&m`<${Qe} ...${u} />`}
         ${s.length>0&&!i.length&&m`<p class="wb-empty">${"No personality matches the filters. "}${$}</p>`}
         <${Xe} ...${v}>${i.slice(0,this.limit).map(_)}<//>
@@ -1880,12 +1881,12 @@ querySelector(".wb-opener")??this.publishButton).focus()};o?.update(t),X(m`${o&&
 min(this.matching.length,ao);this.desk.announce(`${g(e,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.
 search.focus()}focus(t){(this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)??this.publishButton).focus()}openForm(){this.form||(this.form=new no(this.desk,
 t=>this.closeForm(t)),this.update()),this.form.focus()}closeForm(t){this.form=null,this.update(),this.publishButton.focus(),t&&(this.desk.announce(t.is_published?
-`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};function dy({error:n}){let t=ue(()=>a("div",{class:"wb-message wb-error"},...Kt(n)),[n.
-message]);return m`<${T} element=${t} />`}function uy({joined:n,join:t,publish:e}){let s=(o,r)=>m`<${R} class="wb-link" label=${o} onClick=${r} />`,i=n?"Those o\
+`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};function uy({error:n}){let t=ue(()=>a("div",{class:"wb-message wb-error"},...Kt(n)),[n.
+message]);return m`<${T} element=${t} />`}function my({joined:n,join:t,publish:e}){let s=(o,r)=>m`<${R} class="wb-link" label=${o} onClick=${r} />`,i=n?"Those o\
 f other nodes appear here as they are received. ":m`${"To see those of other projects, "}${s("join a network",t)}${". "}`;return m`<div class="wb-empty wb-stack">
-    <p>${hy}${i}${s("Publish one of your agents…",e)}</p>
-  </div>`}function my({row:n,now:t,open:e}){let s=Y(()=>E("personality")),{id:i,version:o,traits:r,tools:l,highlights:c,provenance:h}=n,{text:d=""}=c.find(_=>_.
-name==="description")??{},[u,f]=[!0,!1].map(_=>c.filter(v=>v.is_callable===_)),p=f.filter(_=>_.name!=="description").map(py),[y,$]=io(h);return m`<li class="wb-personality wb-frame wb-stack" aria-labelledby=${s}>
+    <p>${dy}${i}${s("Publish one of your agents…",e)}</p>
+  </div>`}function py({row:n,now:t,open:e}){let s=Y(()=>E("personality")),{id:i,version:o,traits:r,tools:l,highlights:c,provenance:h}=n,{text:d=""}=c.find(_=>_.
+name==="description")??{},[u,f]=[!0,!1].map(_=>c.filter(v=>v.is_callable===_)),p=f.filter(_=>_.name!=="description").map(fy),[y,$]=io(h);return m`<li class="wb-personality wb-frame wb-stack" aria-labelledby=${s}>
     <div class="wb-personality-head">
       <${J} name="registration" />
       <${R} class="wb-opener" id=${s} data-row=${i} label=${i} onClick=${()=>e(i)} />
@@ -1894,29 +1895,29 @@ name==="description")??{},[u,f]=[!0,!1].map(_=>c.filter(v=>v.is_callable===_)),p
     </div>
     ${d&&m`<p class="wb-personality-about" title=${d}>${d}</p>`}
     ${Gd("wb-traits",p,r-l.length-f.length,"trait")}
-    ${Gd("wb-trait-tools",u.map(fy),l.length-u.length,"tool")}
+    ${Gd("wb-trait-tools",u.map(wy),l.length-u.length,"tool")}
     <div class="wb-label wb-cut" title=${oo[h.freshness]}>${ro(n,t)}</div>
   </li>`}function Gd(n,t,e,s){let i=e>0&&m`<li class="wb-label">and ${g(e,`more ${s}`)}</li>`;return(t.length>0||i)&&m`<ul class=${n}>
       ${t}${i}
-    </ul>`}function py({name:n,text:t}){let e=`${n}: ${t}`;return m`<li key=${e} class="wb-trait" title=${e}>
+    </ul>`}function fy({name:n,text:t}){let e=`${n}: ${t}`;return m`<li key=${e} class="wb-trait" title=${e}>
     <span class="wb-muted">${n}</span><span class="wb-cut">${t}</span>
-  </li>`}function fy({name:n,text:t}){return m`<li key=${n} title=${t||null}>
+  </li>`}function wy({name:n,text:t}){return m`<li key=${n} title=${t||null}>
     <${J} name="tool" /><code class="wb-cut">${n}</code
     >${t&&m`<span class="wb-muted wb-cut">${t}</span>`}
-  </li>`}var[At,Te,Xs]=[148,40,48],Qs=8,wy=48,ws=56,Vd=10,co=7;function Jd(n,t,e,s){let i=by(n,t,e),o=Math.max(s,i.length*At+(i.length-1)*ws+2*Qs),r=i.length===3&&i[0].length<
-3?Te:Qs,l=Math.max(...i.map(({length:d})=>d))*Xs-(Xs-Te)+2*r,c=i.length===3?Math.min(wy,(o-3*At-2*ws)/2-Qs):0,h=new Map;return i.forEach((d,u)=>gy(d,u,{columns:i,
-wide:o,height:l,bend:Math.max(0,c)},h)),{places:h,columns:i,width:o,height:l}}function by(n,t,e){if(n.length<3)return[[e],...n.filter(r=>r!==e).map(r=>[r])];let s=yy(
-n,t,e),i=n.filter(r=>r!==s).sort((r,l)=>+(l===e)-+(r===e)),o=r=>i.filter((l,c)=>c%2===r);return[o(0),[s],o(1)].filter(r=>r.length)}function gy(n,t,{columns:e,wide:s,
+  </li>`}var[At,Te,Xs]=[148,40,48],Qs=8,by=48,ws=56,Vd=10,co=7;function Jd(n,t,e,s){let i=gy(n,t,e),o=Math.max(s,i.length*At+(i.length-1)*ws+2*Qs),r=i.length===3&&i[0].length<
+3?Te:Qs,l=Math.max(...i.map(({length:d})=>d))*Xs-(Xs-Te)+2*r,c=i.length===3?Math.min(by,(o-3*At-2*ws)/2-Qs):0,h=new Map;return i.forEach((d,u)=>yy(d,u,{columns:i,
+wide:o,height:l,bend:Math.max(0,c)},h)),{places:h,columns:i,width:o,height:l}}function gy(n,t,e){if(n.length<3)return[[e],...n.filter(r=>r!==e).map(r=>[r])];let s=$y(
+n,t,e),i=n.filter(r=>r!==s).sort((r,l)=>+(l===e)-+(r===e)),o=r=>i.filter((l,c)=>c%2===r);return[o(0),[s],o(1)].filter(r=>r.length)}function yy(n,t,{columns:e,wide:s,
 height:i,bend:o},r){let l=e.length===1?.5:t/(e.length-1),c=Qs+(s-2*Qs-At)*l,h=(i-(n.length*Xs-(Xs-Te)))/2,d=Math.sign(.5-l);n.forEach((u,f)=>{let p=(f+.5)/n.length*
-2-1;r.set(u,{x:c+(n.length>2?d*o*p*p:0),y:h+f*Xs})})}function yy(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let r of[i,o])s.set(r,(s.get(
-r)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function zd(n,t,e,s){let[i,o]=Xd(n,t),[r,l]=[n.y+Te/2+s,t.y+Te/2+s];if(Math.abs(n.x-t.x)<At)return $y(
+2-1;r.set(u,{x:c+(n.length>2?d*o*p*p:0),y:h+f*Xs})})}function $y(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let r of[i,o])s.set(r,(s.get(
+r)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function zd(n,t,e,s){let[i,o]=Xd(n,t),[r,l]=[n.y+Te/2+s,t.y+Te/2+s];if(Math.abs(n.x-t.x)<At)return ky(
 i,r,o,l,n.x>At?-ws:ws);let c=[(i+o)/2,(r+l)/2];if(!e||Math.abs(n.x-t.x)<At+e.x/2||n===e||t===e)return{path:`M${i} ${r}C${c[0]} ${r} ${c[0]} ${l} ${o} ${l}`,middle:c};
 let h=c[1]<=e.y+Te/2;c[1]=h?Math.min(c[1],e.y-Vd):Math.max(c[1],e.y+Te+Vd),c[1]+=h?-s:s;let d=i<o?1:-1,[u,f]=[d*ws,d*(At/2+ws/2)],[p,y]=c;return{path:`M${i} ${r}\
 C${i+u} ${r} ${p-f} ${y} ${p} ${y}S${o-u} ${l} ${o} ${l}`,middle:c}}function Yd(n,t,e){let s=Xd(n,t)[1],i=s===t.x?-co:co;return`M${s} ${t.y+Te/2+e}l${i} ${-co/2}\
-v${co}Z`}function $y(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function Xd(n,t){return Math.abs(n.x-
-t.x)>=At?n.x<t.x?[n.x+At,t.x]:[n.x,t.x+At]:n.x>At?[n.x,t.x]:[n.x+At,t.x+At]}var ky=6,ho=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=F("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=a("div",
+v${co}Z`}function ky(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function Xd(n,t){return Math.abs(n.x-
+t.x)>=At?n.x<t.x?[n.x+At,t.x]:[n.x,t.x+At]:n.x>At?[n.x,t.x]:[n.x+At,t.x+At]}var vy=6,ho=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=F("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=a("div",
 {class:"wb-network-sheet"},this.lines);let e="Nodes of the network; arrows move, Enter opens";this.box=a("div",{class:"wb-network-graph wb-frame",role:"listbox",
-tabindex:0,"aria-label":e},this.sheet),this.element=a("div",{class:"wb-stack"},this.box,vy()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
+tabindex:0,"aria-label":e},this.sheet),this.element=a("div",{class:"wb-stack"},this.box,_y()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
 "focus",()=>this.active===null&&this.goTo(this.plan?.columns[0][0])),this.box.addEventListener("click",s=>this.onClick(s)),new ResizeObserver(()=>this.arrange()).
 observe(this.box)}update(t,e,s,i){this.now=i;let o={rid:t.rid??"",name:t.name,own:!0};this.own=o.rid,this.byRid=new Map([o,...e].map(r=>[r.rid,r])),this.links=gh(
 t.edges.filter(({source:r,target:l})=>this.byRid.has(r)&&this.byRid.has(l))),s&&(this.active=s),this.opened=s,this.arrange();for(let[r,l]of this.nodes)this.drawNode(
@@ -1927,7 +1928,7 @@ byRid.get(s));this.mark()}}node(t){if(this.nodes.has(t))return this.nodes.get(t)
 an",{class:"wb-node-state wb-cut"})),s=a("div",{class:"wb-node",role:"option",id:E("node")},a("span",{class:"wb-mark"}),e);return s.dataset.rid=t,this.nodes.set(
 t,s),this.sheet.append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:rs(e,this.now),o=e.own?"own":e.state;t.dataset.mark!==i&&t.firstChild.replaceChildren(
 q(i)),t.dataset.mark=i,t.dataset.state=o,b(t.lastChild.firstChild,e.rid?bt(e.rid):e.name),b(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),x(t,"tit\
-le",e.rid)}drawLines(){let{width:t,height:e}=this.plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),r=s.has(o)?ky:0;return s.add(
+le",e.rid)}drawLines(){let{width:t,height:e}=this.plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),r=s.has(o)?vy:0;return s.add(
 o),this.line(i,r)}),this.lines.replaceChildren(...this.drawn),x(this.lines,"width",t),x(this.lines,"height",e),this.sheet.style.width=`${t}px`,this.sheet.style.
 height=`${e}px`}line({from:t,to:e,both:s,status:i,edge_type:o},r){let{places:l,columns:c}=this.plan,[h,d]=[l.get(t),l.get(e)],u=c.length===3?l.get(c[1][0]):null,
 {path:f,middle:p}=zd(h,d,u,r),y=[F("path",{class:"wb-link-line",d:f,"data-status":i})],$=(S,A)=>F("path",{class:"wb-arrow",d:Yd(S,A,r)});y.push($(h,d),...s?[$(d,
@@ -1938,7 +1939,7 @@ nearest",inline:"nearest"}))}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey||!this.p
 indexOf(this.active),o=l=>l?.[Math.min(l.length-1,Math.round((i+.5)/e[s].length*l.length-.5))],r={ArrowUp:()=>this.goTo(e[s]?.[i-1]),ArrowDown:()=>this.goTo(e[s]?.[i+
 1]),ArrowLeft:()=>this.goTo(o(e[s-1])),ArrowRight:()=>this.goTo(o(e[s+1])),Home:()=>this.goTo(e[0][0]),End:()=>this.goTo(e.at(-1).at(-1)),Enter:()=>this.open(this.
 active)};r[t.key]&&(t.preventDefault(),r[t.key]())}onClick(t){let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.
-own&&this.onOpen(t)}};function vy(){let n=s=>F("svg",{class:"wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},F("path",{class:"wb-link-line",d:"M0 4H28",
+own&&this.onOpen(t)}};function _y(){let n=s=>F("svg",{class:"wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},F("path",{class:"wb-link-line",d:"M0 4H28",
 "data-status":s})),t=(s,i)=>a("span",{class:"wb-state"},n(s),i);return a("div",{class:"wb-line wb-label wb-network-legend"},t("APPROVED","approved"),t("PROPOSED",
 "proposed"),a("span",{},"An arrow points to the node that receives events; “poll”: it fetches them."))}var Pa={always:"Always",ask:"Ask me",never:"Never"},bs="*",Fa="undecided",uo=class{constructor(t){this.desk=t,this.list=a("ul",{class:"wb-entries wb-peer-permis\
 sions","aria-label":"What it may call"}),this.rows=new Lt(this.list,e=>new Wa(t,e,s=>this.show(this.peer,s))),this.element=a("div",{class:"wb-stack",hidden:!0},
@@ -1955,29 +1956,29 @@ peer=t,this.decided=e,W(s,...Object.values(this.segments.buttons)),this.segments
 this.rate.value.trim()||NaN);if(t===this.saved)return;let e=Number.isSafeInteger(t)&&t>=1;this.rate.setAttribute("aria-invalid",String(!e)),e?this.save({calls_per_minute:t}):
 this.requests.showError({code:"INVALID_ARGUMENTS",message:"Type a whole number of calls a minute."})}async save(t){let{permission:e}=this.decided??{permission:null},
 s={peer:this.peer,trait:this.trait,permission:e,...t},i=await this.requests.run("set_peer_permission",s);if(!i)return;let{permission:o}=i.permissions.find(({trait:r})=>r===
-this.trait)??{};this.desk.announce(`${this.label}: ${o?Pa[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var _y="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",xy="The node failed with it: it is sent again whe\
+this.trait)??{};this.desk.announce(`${this.label}: ${o?Pa[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var xy="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",Sy="The node failed with it: it is sent again whe\
 n both nodes are compared. If it stays here, tell who runs the node.",mo=class{constructor(t,e,s){this.desk=t,this.on=e;let i=o=>this.onKey(o);this.element=a("d\
-iv",{style:"display: contents",on:{keydown:i}}),this.draw=rt(this.element,s)}update(t,e,s,i){let{desk:o,on:r}=this;this.draw(t&&m`<${Sy} key=${t.rid} ...${{desk:o,
+iv",{style:"display: contents",on:{keydown:i}}),this.draw=rt(this.element,s)}update(t,e,s,i){let{desk:o,on:r}=this;this.draw(t&&m`<${Ey} key=${t.rid} ...${{desk:o,
 on:r,peer:t,network:e,enabled:s,now:i}} />`)}focus(){this.element.querySelector("h4")?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches("\
-.wb-input")||(t.preventDefault(),this.on.close())}};function Sy({desk:n,on:t,peer:e,network:s,enabled:i,now:o}){let{rid:r}=e,l=I(n),c=Y(()=>new uo(n)),[{refusals:h,
-rejections:d},u]=N({refusals:[],rejections:[]});M(()=>{let _=async()=>{let v=await l.send("get_peer",{peer:r});l.clearError(),c.show(r,v.permissions),u(v)};return Ey(
-n.store,r,new G(_,v=>l.showError(v)))},[]),M(()=>c.update(i,!!e.blocked_at));let[f,p]=rs(e,o),y=m`<${J} name=${p} />`,$=Cy(r,n.store.tables);return m`<${An} ...${{
+.wb-input")||(t.preventDefault(),this.on.close())}};function Ey({desk:n,on:t,peer:e,network:s,enabled:i,now:o}){let{rid:r}=e,l=I(n),c=Y(()=>new uo(n)),[{refusals:h,
+rejections:d},u]=N({refusals:[],rejections:[]});M(()=>{let _=async()=>{let v=await l.send("get_peer",{peer:r});l.clearError(),c.show(r,v.permissions),u(v)};return Ty(
+n.store,r,new G(_,v=>l.showError(v)))},[]),M(()=>c.update(i,!!e.blocked_at));let[f,p]=rs(e,o),y=m`<${J} name=${p} />`,$=Ny(r,n.store.tables);return m`<${An} ...${{
 title:bt(r),noun:"node",mark:y,onClose:t.close}}>
-    <div class="wb-indented wb-wrap">${qy(e,f,o)}</div>
-    <${Ty} ...${{desk:n,peer:e,enabled:i}} />
+    <div class="wb-indented wb-wrap">${Ry(e,f,o)}</div>
+    <${Oy} ...${{desk:n,peer:e,enabled:i}} />
     <${T} element=${l.errorBox} />
-    <${Vt} facts=${Oy(e,s,o)} />
-    <${Ka} label="Personalities" class="wb-traits" items=${$.map(_=>Ny(_,t.open))} />
+    <${Vt} facts=${Cy(e,s,o)} />
+    <${Ka} label="Personalities" class="wb-traits" items=${$.map(_=>Ay(_,t.open))} />
     <${T} element=${c.element} />
     <${Ka} label="Refused messages and calls" class="wb-stack" items=${h.map(Ua)} />
-    <${Ka} label="Rejected by it" class="wb-stack" items=${d.map(Ay)} />
-  <//>`}function Ey(n,t,e){let s=new AbortController;return n.subscribe(()=>n.concerns(`peer:${t}`)&&e.now(),s.signal),s.signal.addEventListener("abort",()=>e.stop()),
-e.now(),()=>s.abort()}function Ty({desk:n,peer:{rid:t,blocked_at:e},enabled:s}){let i=bt(t),o=I(n),{question:r,ask:l}=be(),c=()=>o.run("unblock_peer",{peer:t}),
+    <${Ka} label="Rejected by it" class="wb-stack" items=${d.map(qy)} />
+  <//>`}function Ty(n,t,e){let s=new AbortController;return n.subscribe(()=>n.concerns(`peer:${t}`)&&e.now(),s.signal),s.signal.addEventListener("abort",()=>e.stop()),
+e.now(),()=>s.abort()}function Oy({desk:n,peer:{rid:t,blocked_at:e},enabled:s}){let i=bt(t),o=I(n),{question:r,ask:l}=be(),c=()=>o.run("unblock_peer",{peer:t}),
 [h,d]=xn(c,()=>n.announce(`${i} is unblocked.`)),u={label:`Block ${i}`,working:"Blocking…",consequence:"Nothing is accepted from it or sent to it, and what it\
  has published is removed here.",act:()=>o.run("block_peer",{peer:t}),onDone:(y,$)=>{$(),n.announce(`${i} is blocked.`)}};return m`<div class="wb-line"><${R} label=${h?
 "Unblocking…":e?"Unblock":"Block…"} disabled=${h||!s} onClick=${y=>e?d():l(y,u)} /></div>
     ${r}
-    <${T} element=${o.errorBox} />`}function Oy(n,{rid:t,edges:e},s){let i=(r,l)=>si(e.find(({source:c,target:h})=>c===r&&h===l)),o=r=>m`<code class="wb-id">${r}</code>`;
+    <${T} element=${o.errorBox} />`}function Cy(n,{rid:t,edges:e},s){let i=(r,l)=>si(e.find(({source:c,target:h})=>c===r&&h===l)),o=r=>m`<code class="wb-id">${r}</code>`;
 return[["Address",n.base_url&&o(n.base_url)],["RID",o(n.rid)],["Kind",n.node_type==="PARTIAL"?"sends requests, but takes none":null],["Role",n.is_relay&&"first \
 contact: passes on what other nodes publish"],["Sends to us",i(n.rid,t)],["Gets from us",i(t,n.rid)],["Known since",B(n.first_seen)],["Last contact",Et(n.last_seen,
 s)],["Waiting",n.waiting>0&&`${g(n.waiting,"event")} to be sent`],["Failures",n.failures>0&&`${g(n.failures,"request")} in a row`]]}function Ka({label:n,items:t,
@@ -1986,16 +1987,16 @@ class:e}){return t.length?m`<div>
     <ul class=${e}>
       ${t}
     </ul>
-  </div>`:null}function Cy(n,{personalities:t}){return[...t.values()].filter(({provenance:s})=>s?.owner===n).map(({name:s})=>s)}function Ny(n,t){return m`<li key=${n}><${R} class="wb-link" label=${n} onClick=${()=>t(
+  </div>`:null}function Ny(n,{personalities:t}){return[...t.values()].filter(({provenance:s})=>s?.owner===n).map(({name:s})=>s)}function Ay(n,t){return m`<li key=${n}><${R} class="wb-link" label=${n} onClick=${()=>t(
 n)} /></li>`}function Ua({code:n,count:t,last_at:e,last_reason:s,is_usual:i}){let o=i?" (news that crossed: usual, and not counted)":"";return m`<li class="wb-refusal">
     <div><code>${n}</code> × ${t.toLocaleString("en")}, last ${B(e)}${o}</div>
     <div class="wb-muted wb-wrap">${s}</div>
-  </li>`}function Ay({rid:n,code:t,reason:e,is_final:s,rejected_at:i}){return m`<li class="wb-refusal">
+  </li>`}function qy({rid:n,code:t,reason:e,is_final:s,rejected_at:i}){return m`<li class="wb-refusal">
     <div class="wb-wrap"><code class="wb-id">${n}</code> ${B(i)}</div>
-    <div class="wb-wrap">${s?_y:xy}</div>
+    <div class="wb-wrap">${s?xy:Sy}</div>
     <div class="wb-muted wb-wrap"><code>${t}</code> ${e}</div>
-  </li>`}function qy({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,r){if(n==="blocked")return`Blocked by ${i}, ${Et(s,r)}`;if(n!=="unreachable")
-return o;let l=e&&(Date.parse(e)>r?` It is tried again at ${B(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${l??""}`}var Ry={KOI:"Knowledge Organization Infrastructure: a protocol by which programs tell each other what they know, in signed messages. Nobody runs it for all; a n\
+  </li>`}function Ry({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,r){if(n==="blocked")return`Blocked by ${i}, ${Et(s,r)}`;if(n!=="unreachable")
+return o;let l=e&&(Date.parse(e)>r?` It is tried again at ${B(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${l??""}`}var By={KOI:"Knowledge Organization Infrastructure: a protocol by which programs tell each other what they know, in signed messages. Nobody runs it for all; a n\
 etwork is the nodes that know each other.",Node:"A participant: this project is one, with a key of its own. The mark after its name, as in lab·830c0d, is the be\
 ginning of the hash of its key, which nobody can imitate.","First contact":"The node that a project asks first. It tells of the other nodes and passes on what t\
 hey publish. Give its address and, if you know it, its RID.",Edge:"A subscription: one node sends its news to another. The receiver proposes it and the sender a\
@@ -2003,7 +2004,7 @@ pproves it; by webhook the news are sent at once, by polling they are fetched.",
 i-net.node:lab+830c0d…. Give a colleague the RID of this node with its address: then nobody else can answer in its place."},Qd={graph:"Graph",table:"Table"},po=class{constructor(t,e,s){
 this.desk=t,this.requests=new k(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.graph=new ho(i),this.table=new Ha(i),this.pane=new mo(t,{close:()=>this.
 close(),open:e.open},s),this.errorBox=a("div",{class:"wb-message wb-error",hidden:!0}),this.off=this.offBox(),this.joined=this.joinedBox(),this.formBox=a("div",
-{}),this.element=a("div",{class:"wb-network-view wb-stack wb-roomy"},this.errorBox,this.off,this.formBox,this.joined,jy())}offBox(){return this.joinButton=w("Jo\
+{}),this.element=a("div",{class:"wb-network-view wb-stack wb-roomy"},this.errorBox,this.off,this.formBox,this.joined,My())}offBox(){return this.joinButton=w("Jo\
 in a network…","wb-button wb-primary",()=>this.openForm()),a("div",{class:"wb-empty wb-stack",hidden:!0},a("p",{},"In a KOI network every project is a node: a\
 gents publish their personalities, signed with the key of their node, and call each other's tools. This project is in no network, so nothing is published or rec\
 eived."),this.joinButton)}joinedBox(){this.facts=new ut,this.refusedButton=w("","wb-link",()=>this.toggleRefusals()),this.refusalsBox=a("div",{class:"wb-box wb-\
@@ -2026,7 +2027,7 @@ is_online:t,rid:e,base_url:s,first_contact:i,waiting:o,refused:r,problem:l,notic
 kes part while the servers run: start Workbench.",d=i&&[i.rid&&bt(i.rid),i.url].filter(Boolean).join(" · ");b(this.refusedButton,`${r.toLocaleString("en")} fro\
 m other nodes`),this.facts.update([["Not connected",!t&&h],["Problem",t&&l],["Its key",c],["First contact",d],["Its answer",i?.error],["Waiting",o>0&&`${g(o,"ev\
 ent")} to be sent`],["Refused",r>0&&this.refusedButton]])}async toggleRefusals(){if(!this.refusalsBox.hidden){this.refusalsBox.hidden=!0;return}let t=await this.
-requests.run("list_refused_peers",{},this.refusedButton,"Reading…");t&&(X(m`<${Ly} rows=${t.refusals} onOpen=${e=>this.open(e)} />`,this.refusalsBox),this.refusalsBox.
+requests.run("list_refused_peers",{},this.refusedButton,"Reading…");t&&(X(m`<${jy} rows=${t.refusals} onOpen=${e=>this.open(e)} />`,this.refusalsBox),this.refusalsBox.
 hidden=!1)}setView(t){this.view=t,this.update()}open(t){this.opened=t,this.update(),this.pane.focus()}close(){this.opened=null,this.update(),this.view==="graph"&&
 this.graph.box.focus()}focus(){this.opened&&this.pane.focus()}openForm(){this.form=new Ga(this.desk,this.network,t=>{this.form=null,this.formBox.replaceChildren(),
 this.update();let e=t?.first_contact?.error;e?this.desk.announce(`This project takes part, but its first contact has not let it in yet: ${e}`):t?this.desk.announce(
@@ -2034,18 +2035,18 @@ this.update();let e=t?.first_contact?.error;e?this.desk.announce(`This project t
 label:"Leave the network",consequence:"The other nodes forget the personalities of this project, and theirs are forgotten here. Yours are kept, and published ag\
 ain when the project joins a network."};$t(this.confirmBox,this.leaveButton,t,async(e,s)=>{await this.requests.run("leave_network",{},s,"Leaving…")&&(this.confirmBox.
 replaceChildren(),this.desk.announce("This project has left the network."))})}},Ha=class{constructor(t){this.onOpen=t,this.element=a("div",{})}update(t,e,s,i){let o={
-class:"wb-peers",columns:By(t,i),rows:e,opened:s?[s]:[]};X(m`<${pt} ...${o} ...${{id:({rid:l})=>l,name:({rid:l})=>bt(l)}} onOpen=${this.onOpen} />`,this.element)}};
-function By({rid:n,edges:t},e){let s=(i,o)=>si(t.find(({source:r,target:l})=>r===i&&l===o));return[{key:"peer",label:"Node",title:({rid:i})=>i},{key:"state",label:"\
-State",cell:i=>My(rs(i,e))},{key:"sends",label:"Sends to us",cell:({rid:i})=>s(i,n)},{key:"gets",label:"Gets from us",cell:({rid:i})=>s(n,i)},{key:"last",label:"\
-Last contact",cell:({last_seen:i})=>Et(i,e)},{key:"refused",label:"Refused",cell:({refused:i})=>i?i.toLocaleString("en"):""}]}function Ly({rows:n,onOpen:t}){let e=[
+class:"wb-peers",columns:Ly(t,i),rows:e,opened:s?[s]:[]};X(m`<${pt} ...${o} ...${{id:({rid:l})=>l,name:({rid:l})=>bt(l)}} onOpen=${this.onOpen} />`,this.element)}};
+function Ly({rid:n,edges:t},e){let s=(i,o)=>si(t.find(({source:r,target:l})=>r===i&&l===o));return[{key:"peer",label:"Node",title:({rid:i})=>i},{key:"state",label:"\
+State",cell:i=>Dy(rs(i,e))},{key:"sends",label:"Sends to us",cell:({rid:i})=>s(i,n)},{key:"gets",label:"Gets from us",cell:({rid:i})=>s(n,i)},{key:"last",label:"\
+Last contact",cell:({last_seen:i})=>Et(i,e)},{key:"refused",label:"Refused",cell:({refused:i})=>i?i.toLocaleString("en"):""}]}function jy({rows:n,onOpen:t}){let e=[
 ...new Set(n.map(({rid:i})=>i))],s=(i,o)=>o?m`<${R} class="wb-link" label=${bt(i)} onClick=${()=>t(i)} />`:m`<span>${i?`${bt(i)}, which is not known here`:"Send\
 ers that are not known here"}</span>`;return e.map(i=>{let o=n.filter(({rid:r})=>r===i);return m`<div key=${i??""}>
       <div class="wb-strong">${s(i,o[0].is_known)}</div>
       <ul class="wb-stack">
         ${o.map(Ua)}
       </ul>
-    </div>`})}function jy(){let n=Object.entries(Ry).map(([t,e])=>a("li",{},a("span",{class:"wb-strong"},`${t}: `),e));return a("details",{},a("summary",{},"Wha\
-t the words mean"),a("ul",{class:"wb-stack"},...n))}function My([n,t]){return m`<span class="wb-state"><${J} name=${t} /><span class="wb-cut">${n}</span></span>`}
+    </div>`})}function My(){let n=Object.entries(By).map(([t,e])=>a("li",{},a("span",{class:"wb-strong"},`${t}: `),e));return a("details",{},a("summary",{},"Wha\
+t the words mean"),a("ul",{class:"wb-stack"},...n))}function Dy([n,t]){return m`<span class="wb-state"><${J} name=${t} /><span class="wb-cut">${n}</span></span>`}
 var Ga=class{constructor(t,e,s){this.desk=t,this.onDone=s,this.requests=new k(t),this.url=O(e?.first_contact?.url??"",{maxlength:2e3,placeholder:"URL that ends \
 with /koi-net"}),this.rid=O(e?.first_contact?.rid??"",{class:"wb-input wb-mono",maxlength:300,placeholder:"orn:koi-net.node:…"}),this.name=O(e?.name??"",{maxlength:100,
 placeholder:"lab"}),this.submit=a("button",{class:"wb-button wb-primary",type:"submit"},"Join");let i="Leave the address empty if this node is the first one: ot\
@@ -2063,19 +2064,19 @@ this.name=t,this.drawn=null,this.list.replaceChildren(),this.line.hidden=!0,this
 name:t});if(t!==this.name)return;this.requests.clearError();let s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.element.hidden=!e.length,this.list.replaceChildren(
 ...e.map(i=>this.entry(i))))}entry({event_type:t,version:e,origin_name:s,at:i,since:o,difference:r}){let l=a("div",{class:"wb-version wb-slim",hidden:!0}),c=`${Wd[t]}\
  ${e}`,d=[B(i),`from ${s}`,o&&o!==e?`compared with ${o}`:null].filter(Boolean).join(" · "),u=a("div",{class:"wb-entry"},a("span",{class:"wb-strong wb-wrap"},c));
-return u.append(a("span",{class:"wb-muted wb-grow wb-cut",title:d},d)),r&&o&&u.append(this.opener(c,Py(r),l)),a("li",{},u,l)}opener(t,e,s){let o=w("Changes","wb\
+return u.append(a("span",{class:"wb-muted wb-grow wb-cut",title:d},d)),r&&o&&u.append(this.opener(c,Fy(r),l)),a("li",{},u,l)}opener(t,e,s){let o=w("Changes","wb\
 -link wb-quiet",()=>{s.hidden=!s.hidden,x(o,"aria-expanded",!s.hidden),s.hasChildNodes()||s.append(tu(e))},`Changes: ${t}`);return o.setAttribute("aria-expanded",
 "false"),o}show(t){this.line.hidden=t.length<2;let e=[["",t.map(s=>[s,s])]];K(this.from,e,this.from.value||t[1]),K(this.to,e,this.to.value||t[0])}async compare(){
 let[t,e]=[this.from.value,this.to.value],s=i=>this.requests.send("get_personality",{name:this.name,version:i});try{let[i,o]=[await s(t),await s(e)];if(this.from.
-value!==t||this.to.value!==e)return;this.requests.clearError();let r=Dy(i.profile.traits,o.profile.traits),l=a("p",{class:"wb-muted"},"Their traits do not diffe\
+value!==t||this.to.value!==e)return;this.requests.clearError();let r=Iy(i.profile.traits,o.profile.traits),l=a("p",{class:"wb-muted"},"Their traits do not diffe\
 r.");this.difference.replaceChildren(r.length?tu(r):l)}catch(i){this.requests.showError(i)}}};function tu(n){let t=({path:e,before:s,after:i})=>a("li",{},a("cod\
 e",{class:"wb-wrap"},e),eu("removed",s),eu("added",i));return a("ul",{class:"wb-changes"},...n.map(t))}function eu(n,t){if(t==null)return null;let e=typeof t=="\
 string"?t:JSON.stringify(t),s=a("span",{},Q(e,Zd)),i=w(`Show all ${g(e.length,"character")}`,"wb-link",()=>{b(s,e),i.remove()}),o=[a("span",{class:"wb-sr"},`${n}\
 : `),s];return e.length>Zd&&o.push(" ",i),a("div",{class:`wb-diff-${n} wb-prose`},...o)}var su={value:"value",description:"description",type:"type",is_callable:"\
-can be called",input_schema:"arguments",output_schema:"result",version:"version of the function",read_only:"only reads"};function Dy(n,t){let[e,s]=[n,t].map(i=>new Map(
-i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>Iy(i,e.get(i),s.get(i)))}function Iy(n,t,e){return!t||!e?[{path:n,before:wo(t),after:wo(
+can be called",input_schema:"arguments",output_schema:"result",version:"version of the function",read_only:"only reads"};function Iy(n,t){let[e,s]=[n,t].map(i=>new Map(
+i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>Py(i,e.get(i),s.get(i)))}function Py(n,t,e){return!t||!e?[{path:n,before:wo(t),after:wo(
 e)}]:Object.entries(su).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(e[s]??null)).map(([s,i])=>({path:`${n}: ${i}`,before:t[s]??null,after:e[s]??null}))}
-function wo(n){return n?n.is_callable?n.description||"a tool":n.value:null}function Py({added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,
+function wo(n){return n?n.is_callable?n.description||"a tool":n.value:null}function Fy({added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,
 before:null,after:wo(i)})),...t.map(i=>({path:i.name,before:wo(i),after:null})),...e.flatMap(({name:i,fields:o})=>o.map(({name:r,before:l,after:c})=>({path:`${i}\
 : ${su[r]??r}`,before:l,after:c}))),...s.map(({name:i,before:o,after:r})=>({path:i,before:o,after:r}))]}var bo=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new k(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),r=e.
 traits.filter(({name:d})=>i.has(d)&&!o(d)),l=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=r.map(d=>new go(d,()=>{})),this.list=a("div",{class:"wb-stack"},
@@ -2088,35 +2089,35 @@ requests.run("update_traits",{name:this.name,traits:t},this.submit,"Saving…");
 rows.filter(i=>!i.isEmpty),e=t.map(i=>i.read(this.rows)),s=t.find(i=>i.isWrong);return s?.focus(),s?null:Object.fromEntries(e.filter(Boolean))}},go=class{constructor(t,e){
 this.trait=t,this.onDrop=e,this.isRemoved=!1,this.isWrong=!1,this.name=t?a("span",{class:"wb-strong wb-wrap"},t.name):this.nameField();let s=t?Va[t.type]??t.type:
 null;this.type=t?a("span",{class:"wb-label"},s):this.typeChoice(),this.place=a("div",{class:"wb-trait-value"}),this.removeButton=w("Remove","wb-link wb-quiet",()=>this.
-remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=a("div",{class:"wb-message wb-error",id:E("problem"),hidden:!0}),this.initial=t?Uy(t.type,t.value):
+remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=a("div",{class:"wb-message wb-error",id:E("problem"),hidden:!0}),this.initial=t?Hy(t.type,t.value):
 "",this.drawControl(this.initial),this.about=O(t?.description??"",{class:"wb-input wb-trait-about",maxlength:8e3,placeholder:"Description (optional)","aria-labe\
 l":`Description of ${t?.name??"the new trait"}`});let i=[this.name,this.type,this.removeButton,this.place,this.about,this.problem];this.element=a("div",{class:"\
 wb-trait-row",role:"group","aria-label":t?.name??"New trait"},...i)}nameField(){return O("",{maxlength:128,placeholder:"Name","aria-label":"Name of the trait"})}typeChoice(){
 let t={change:()=>this.drawControl(this.control.value)};return C(Object.entries(Va),"str",{"aria-label":"Type of the trait",on:t})}get typeName(){return this.trait?.
-type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Wy(this.typeName,t);let e=this.
+type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Ky(this.typeName,t);let e=this.
 trait?.name??"the new trait";this.control.setAttribute("aria-label",`Value of ${e}`),this.control.setAttribute("aria-describedby",this.problem.id),this.place.replaceChildren(
 this.control)}focus(){(this.trait||this.name.value?this.control:this.name).focus()}remove(){return this.trait?(this.isRemoved=!this.isRemoved,this.element.classList.
 toggle("wb-removing",this.isRemoved),this.control.disabled=this.isRemoved,b(this.removeButton,this.isRemoved?"Keep":"Remove")):this.onDrop()}read(t){this.mark(null);
 let e=this.trait?.name??this.name.value.trim();if(this.isRemoved)return[e,null];let s=this.about.value.trim(),i=this.control.value===this.initial&&s===(this.trait?.
-description??"");if(this.trait&&i)return null;try{this.trait||Fy(e,this,t);let o=Hy(this.typeName,this.control.value),{is_callable:r=!1}=this.trait??{};return[e,
+description??"");if(this.trait&&i)return null;try{this.trait||Wy(e,this,t);let o=Gy(this.typeName,this.control.value),{is_callable:r=!1}=this.trait??{};return[e,
 {type:this.typeName,value:o,is_callable:r,description:s}]}catch(o){return this.mark(o),null}}mark(t){this.isWrong=t!==null,this.problem.hidden=!this.isWrong,this.
-control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...Kt(t).slice(0,1),a("span",{},t.message))}};function Fy(n,t,e){if(!n)
-throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Wy(n,t){
+control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...Kt(t).slice(0,1),a("span",{},t.message))}};function Wy(n,t,e){if(!n)
+throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Ky(n,t){
 if(n==="bool")return C([["true","Yes"],["false","No"]],t==="true"?"true":"false");if(n==="int"||n==="float")return O(t,{inputmode:"decimal"});let e=Math.min(8,t.
 split(`
 `).length);return st(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Va={str:"Text",int:"Whole number",float:"Number",bool:"Ye\
-s or no",list:"List (JSON)",dict:"Object (JSON)"},Ky={str:n=>n,int:n=>nu(n,Number.isSafeInteger,"Type a whole number."),float:n=>nu(n,Number.isFinite,"Type a nu\
-mber."),bool:n=>n==="true",list:n=>Ja(Yt(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Ja(Yt(n),Gy,'Type an object, such as {"a": 1}.')};function Uy(n,t){
-return n==="str"&&typeof t=="string"?t:n in Va&&ou(t)?String(t):JSON.stringify(t??null,null,2)}function Hy(n,t){return(Ky[n]??Yt)(t)}function iu(n){return n==null?
+s or no",list:"List (JSON)",dict:"Object (JSON)"},Uy={str:n=>n,int:n=>nu(n,Number.isSafeInteger,"Type a whole number."),float:n=>nu(n,Number.isFinite,"Type a nu\
+mber."),bool:n=>n==="true",list:n=>Ja(Yt(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Ja(Yt(n),Vy,'Type an object, such as {"a": 1}.')};function Hy(n,t){
+return n==="str"&&typeof t=="string"?t:n in Va&&ou(t)?String(t):JSON.stringify(t??null,null,2)}function Gy(n,t){return(Uy[n]??Yt)(t)}function iu(n){return n==null?
 "none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(ou)?n.join(", ")||"nothing":typeof n=="object"?JSON.stringify(n):String(n)}function nu(n,t,e){
-return Ja(Number(n.trim()||NaN),t,e)}function Ja(n,t,e){if(!t(n))throw new Error(e);return n}function Gy(n){return typeof n=="object"&&n!==null&&!Array.isArray(
-n)}function ou(n){return n!==null&&typeof n!="object"}var Vy=120,yo=class{constructor(t){this.desk=t,this.requests=new k(t),this.editButton=w("Edit…","wb-button",()=>this.edit()),this.list=a("dl",{class:"wb-trait\
+return Ja(Number(n.trim()||NaN),t,e)}function Ja(n,t,e){if(!t(n))throw new Error(e);return n}function Vy(n){return typeof n=="object"&&n!==null&&!Array.isArray(
+n)}function ou(n){return n!==null&&typeof n!="object"}var Jy=120,yo=class{constructor(t){this.desk=t,this.requests=new k(t),this.editButton=w("Edit…","wb-button",()=>this.edit()),this.list=a("dl",{class:"wb-trait\
 -list"}),this.formBox=a("div",{});let e=a("h4",{class:"wb-strong wb-grow"},"Traits"),s=a("div",{class:"wb-line"},e,this.editButton);this.element=a("div",{class:"\
 wb-stack"},s,this.requests.errorBox,this.formBox,this.list)}clear(){this.form=null,this.drawn=null,this.formBox.replaceChildren(),this.list.hidden=!1}show(t,e){
 this.personality=t;let s=t.profile.traits.filter(({is_callable:o})=>!o),i=JSON.stringify(s);i!==this.drawn&&this.list.replaceChildren(...this.entries(s)),this.drawn=
 i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!kt(e)||!Ys(e)||!!this.form,W(t,this.editButton),this.form?.enable(t)}entries(t){return t.
 length?t.flatMap(e=>[a("dt",{class:"wb-wrap",title:e.type},e.name),a("dd",{},this.value(e),e.description?a("div",{class:"wb-label"},e.description):null)]):[a("p",
-{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:iu(e);if(s.length<=Vy&&!s.includes(`
+{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:iu(e);if(s.length<=Jy&&!s.includes(`
 `))return a("span",{class:"wb-wrap"},s);let i=typeof e=="string"?e:JSON.stringify(e,null,2);return xt(i,`Copy ${t}`,this.desk.announce)}async edit(){let{name:t}=this.
 personality,e=await this.requests.run("get_own_personality",{name:t},this.editButton,"Reading…");!e||t!==this.personality.name||(this.form=new bo(this.desk,e,
 s=>this.closeForm(s)),this.list.hidden=!0,this.editButton.hidden=!0,this.formBox.replaceChildren(this.form.element),this.form.focus())}closeForm(t){let{personality:e}=this;
@@ -2136,18 +2137,18 @@ announce:h}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,P("Ar
 [["Kind",Fe[t]??t],["Server",e],["It says that it",c.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
 enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||W(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
-let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Jy(this.
+let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(zy(this.
 requests.error))}showOutcome({result:t,is_error:e},s){let i=`${e?"The tool reports an error":"Done"} after ${U(s)}.`,o=a("div",{class:"wb-message"},q(e?"failed":
 "completed"),a("span",{},i));this.outcome.replaceChildren(o,...Hn(t,this.desk.announce)),this.desk.announce(`${this.tool.name}: ${i}`)}stop(){this.reading.stop()}};
-function Jy(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var ru={always:"Always",ask:"Ask me",never:"\
+function zy(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var ru={always:"Always",ask:"Ask me",never:"\
 Never"},za=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new k(t),this.segments=new tt(ru,`Permission to call ${e.name}`,i=>this.choose(i)),this.
 note=a("span",{class:"wb-muted"}),this.narrowed=a("ul",{class:"wb-list","aria-label":"Calls that run without asking"});let s=e.kind==="operation"?"Models of con\
 versations":"Agents and models of conversations";this.element=a("div",{class:"wb-stack"},a("div",{class:"wb-label"},`${s} may call it`),a("div",{class:"wb-line"},
-this.segments.element,this.note),this.narrowed,this.requests.errorBox),this.update()}update(){let t=zy(this.desk.store.tables.permissions,this.tool);this.segments.
-show(t?.permission??(this.tool.read_only?"always":"ask"));let e="It has changed since: you are asked again.",s=Yy(this.desk.store.tables.permissions,this.tool),
+this.segments.element,this.note),this.narrowed,this.requests.errorBox),this.update()}update(){let t=Yy(this.desk.store.tables.permissions,this.tool);this.segments.
+show(t?.permission??(this.tool.read_only?"always":"ask"));let e="It has changed since: you are asked again.",s=Xy(this.desk.store.tables.permissions,this.tool),
 i=s.length?"":"You have decided nothing about it yet.";b(this.note,t?t.changes.length?e:"":i),this.narrowed.replaceChildren(...s.map(o=>a("li",{class:"wb-muted \
 wb-wrap"},o)))}async choose(t){let{name:e}=this.tool;await this.requests.run("set_tool_permission",{name:e,permission:t})&&(this.segments.show(t),b(this.note,""),
-this.desk.announce(`${e}: ${ru[t].toLowerCase()}.`))}};function zy(n,{name:t,offered_by:e}){return n.get(`${t} ${e}`)??n.get(`${t} `)}function Yy(n,{name:t,offered_by:e}){
+this.desk.announce(`${e}: ${ru[t].toLowerCase()}.`))}};function Yy(n,{name:t,offered_by:e}){return n.get(`${t} ${e}`)??n.get(`${t} `)}function Xy(n,{name:t,offered_by:e}){
 let s=i=>i.conversation_id||i.task_id||i.arguments;return[...n.values()].filter(i=>i.tool===t&&i.offered_by===e&&s(i)).map(({conversation_id:i,task_id:o,arguments:r,
 changes:l})=>{let c=[i&&`in the conversation ${i}`,o&&`for task ${o}`,r&&`with ${JSON.stringify(r)}`],h=l.length?" – no more, because it has changed":"";return`\
 Runs without asking ${c.filter(Boolean).join(" ")}${h}`})}var $o=class{constructor(t){this.desk=t,this.none=a("p",{class:"wb-muted"},"It offers no tools."),this.list=a("ul",{class:"wb-entries","aria-label":"Tools"}),this.
@@ -2196,9 +2197,9 @@ filter(i=>i.rid!==t&&!i.blocked_at).sort(ei).map(({rid:i})=>[i,bt(i)]);return[["
 t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}},Xa=class{constructor(){this.facts=new ut,this.element=a("div",{class:"wb-stack"},a("h4",{class:"\
 wb-strong"},"Where it comes from"),this.facts.element)}show({rid:t,profile:e,provenance:s}){let{owner:i,owner_name:o,origin:r,origin_name:l,sha256:c,freshness:h}=s;
 if(this.element.hidden=h==="unpublished",this.element.hidden)return;let d=h==="own";this.facts.update([["RID",ys(t)],["Owner",a("div",{},d?`this project, ${o}`:
-o,ys(i))],["Sent by",!d&&(r===i?"its owner":a("div",{},l,ys(r)))],["State",!d&&Xy(s)],["SHA-256",ys(c)],["Published",B(s.published_at)],[d?"First published":"Fi\
+o,ys(i))],["Sent by",!d&&(r===i?"its owner":a("div",{},l,ys(r)))],["State",!d&&Qy(s)],["SHA-256",ys(c)],["Published",B(s.published_at)],[d?"First published":"Fi\
 rst received",B(s.first_seen)],["Changed",B(s.changed_at)],["Last received",!d&&B(s.last_seen)],["Node",e.base_url&&ys(e.base_url)],["Agent",e.mcp_url&&ys(e.mcp_url)]])}};
-function ys(n){return a("div",{class:"wb-id"},a("code",{},n))}function Xy({freshness:n,answered_at:t}){let e=t?`, it last answered ${B(t)}`:"";return n==="live"?
+function ys(n){return a("div",{class:"wb-id"},a("code",{},n))}function Qy({freshness:n,answered_at:t}){let e=t?`, it last answered ${B(t)}`:"";return n==="live"?
 `the node that sent it answered ${B(t)}`:`${oo.stale}${e}`}var au={gallery:"Personalities",network:"Network"},vo=class{constructor(t,e,s,i){this.store=t;let o={store:t,channel:e,announce:s};this.mode="gallery",this.opened=
 null;let r=u=>this.open(u);this.gallery=new lo(o,{open:r,network:()=>this.setMode("network")}),this.network=new po(o,{open:r},i),this.page=new ko(o,{close:()=>this.
 close()});let l=E("personalities");this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new tt(au,"Show",u=>this.setMode(u));let c=a("h3",{class:"wb-hea\
@@ -2209,14 +2210,14 @@ opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Obje
 this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,b(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
-this.gallery.focus(t):this.network.focus()}};var Qy={project:"session",session:"team"},Zy={session:"project_id",team:"session_id"},t$={project:"Its sessions, teams and contexts are deleted with it.",session:"\
-Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},Qa="top",e$=m`<p class="wb-empty">
+this.gallery.focus(t):this.network.focus()}};var Zy={project:"session",session:"team"},t$={session:"project_id",team:"session_id"},e$={project:"Its sessions, teams and contexts are deleted with it.",session:"\
+Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},Qa="top",s$=m`<p class="wb-empty">
   No projects yet. Agents in the same session of a project share their contexts; an agent in no session sees only its
   own.
-</p>`,_o=class{constructor(t,e,s){this.desk={store:t,channel:e,announce:s},this.element=a("div",{})}update(){X(m`<${s$} desk=${this.desk} />`,this.element)}};function s$({
+</p>`,_o=class{constructor(t,e,s){this.desk={store:t,channel:e,announce:s},this.element=a("div",{})}update(){X(m`<${n$} desk=${this.desk} />`,this.element)}};function n$({
 desk:n}){let t=Y(()=>E("projects")),e=I(n),[s,i]=N(0),{question:o,where:r,ask:l}=be(),c=H(null),h=H(null);Be(c,()=>h.current.firstChild.focus());let d=(v,S)=>{S(),
 n.announce("Done."),i(A=>A+1)},u=(v,S,A,j)=>m`<${R} label=${S} onClick=${Zt=>{e.clearError(),l(Zt,{where:v,onDone:d,...A})}} ...${j} />`,f=v=>m`<div>${r===v&&m`${o}<${T} element=${e.
-errorBox} />`}</div>`,{projects:p,free:y}=i$(n.store.tables),$=v=>m`<${n$} key=${lu(v)} ...${{...v,desk:n,requests:e,button:u,asked:f}} />`,_=n.store.version!==
+errorBox} />`}</div>`,{projects:p,free:y}=o$(n.store.tables),$=v=>m`<${i$} key=${lu(v)} ...${{...v,desk:n,requests:e,button:u,asked:f}} />`,_=n.store.version!==
 null&&!p.length&&!y.length;return m`<section class="wb-section wb-stack" aria-labelledby=${t}>
       <div class="wb-toolbar">
         <h3 class="wb-heading wb-grow" id=${t}>Projects, sessions and teams</h3>
@@ -2225,36 +2226,36 @@ null&&!p.length&&!y.length;return m`<section class="wb-section wb-stack" aria-la
           ${u(Qa,"New team…",Za(e,"team"))}
         </div>
       </div>
-      ${f(Qa)} ${_&&e$}
+      ${f(Qa)} ${_&&s$}
       <ul ref=${c} class="wb-entries" aria-labelledby=${t}>
         ${p.map($)} ${y.length>0&&m`<li class="wb-entry wb-muted">Teams in no session</li>`}
         ${y.map($)}
       </ul>
     </section>
-    <${c$} desk=${n} changes=${s} />`}function n$({noun:n,row:t,level:e,facts:s,desk:i,requests:o,button:r,asked:l}){let{name:c,description:h}=t,d=lu({noun:n,row:t}),
-u=(p,y)=>r(d,p,y,{class:"wb-link wb-quiet",name:`${p} ${c}`}),f=Qy[n];return m`<li class="wb-level-${e}">
+    <${h$} desk=${n} changes=${s} />`}function i$({noun:n,row:t,level:e,facts:s,desk:i,requests:o,button:r,asked:l}){let{name:c,description:h}=t,d=lu({noun:n,row:t}),
+u=(p,y)=>r(d,p,y,{class:"wb-link wb-quiet",name:`${p} ${c}`}),f=Zy[n];return m`<li class="wb-level-${e}">
     <div class="wb-entry">
       <span class="wb-entry-kind">${n}</span>
       <span class="wb-entry-name wb-cut" title=${h||c}>${c}</span>
       <span class="wb-muted wb-grow wb-cut">${[...s,h].filter(Boolean).join(" · ")}</span>
       <span class="wb-entry-actions">
-        ${f?u(`New ${f}…`,Za(o,f,t)):u("Move…",r$(o,t,i))}
-        ${u("Rename…",o$(o,n,t))} ${u("Delete…",a$(o,n,t))}
+        ${f?u(`New ${f}…`,Za(o,f,t)):u("Move…",a$(o,t,i))}
+        ${u("Rename…",r$(o,n,t))} ${u("Delete…",l$(o,n,t))}
       </span>
     </div>
     ${l(d)}
-  </li>`}function lu({noun:n,row:t}){return`${n}:${t.id}`}function i$(n){let t=o=>r=>({noun:"team",row:r,level:o,facts:[g(r.agents,"agent")]}),e=o=>{let r=[g(o.
+  </li>`}function lu({noun:n,row:t}){return`${n}:${t.id}`}function o$(n){let t=o=>r=>({noun:"team",row:r,level:o,facts:[g(r.agents,"agent")]}),e=o=>{let r=[g(o.
 agents,"agent"),g(o.contexts,"context")];return[{noun:"session",row:o,level:2,facts:r},...ie(n,o.id).map(t(3))]},s=o=>{let r=[g(o.sessions,"session")];return[{noun:"\
 project",row:o,level:1,facts:r},...Hr(n,o.id).flatMap(e)]};return{projects:Is(n.projects).flatMap(s),free:ie(n,null).map(t(2))}}function Za(n,t,e=null){let s=e?
-{[Zy[t]]:e.id}:{},i=e?`Name of the ${t} in ${e.name}`:`Name of the ${t}`,o=r=>n.run(`create_${t}`,{name:r,...s});return{label:`Create ${t}`,control:cu(i),act:o}}
-function o$(n,t,{id:e,name:s}){let i=o=>n.run(`update_${t}`,{[`${t}_id`]:e,name:o});return{label:"Rename",control:cu(`New name of ${s}`,s),act:i}}function cu(n,t=""){
-return m`<${Kr} name=${n} value=${t} maxlength="200" required />`}function r$(n,{id:t,name:e,session_id:s},{store:i}){let o=([h,d])=>m`<option value=${h} selected=${h===
+{[t$[t]]:e.id}:{},i=e?`Name of the ${t} in ${e.name}`:`Name of the ${t}`,o=r=>n.run(`create_${t}`,{name:r,...s});return{label:`Create ${t}`,control:cu(i),act:o}}
+function r$(n,t,{id:e,name:s}){let i=o=>n.run(`update_${t}`,{[`${t}_id`]:e,name:o});return{label:"Rename",control:cu(`New name of ${s}`,s),act:i}}function cu(n,t=""){
+return m`<${Kr} name=${n} value=${t} maxlength="200" required />`}function a$(n,{id:t,name:e,session_id:s},{store:i}){let o=([h,d])=>m`<option value=${h} selected=${h===
 (s??"")}>${d}</option>`,r=([h,d])=>m`<optgroup label=${h}>${d.map(o)}</optgroup>`;return{label:"Move",working:"Moving…",control:m`<select class="wb-input wb-grow" aria-label="Session for ${e}">
     ${o(["","No session"])} ${ye(i.tables).map(r)}
-  </select>`,note:"Its members move with it.",act:h=>n.run("move_team",{team_id:t,session_id:h||null})}}function a$(n,t,{id:e,name:s}){let i=`${t$[t]} You can r\
-estore it below.`,o=()=>n.run(`delete_${t}`,{[`${t}_id`]:e});return{label:`Delete ${s}`,working:"Deleting…",consequence:i,act:o}}var l$=["project","session","\
-team","agent"];function c$({desk:n,changes:t}){let e=Y(()=>E("deleted")),s=I(n),[i,o]=N(null),r=async()=>{let d=[];for(let u of l$){let f=await s.run(`list_${u}\
-s`,{deleted:!0,limit:500});if(!f)return;d.push(...f[`${u}s`].map(p=>({noun:u,id:p.id??p.agent_id,name:p.name})))}o(d)};M(()=>{i&&r()},[t]);let l=({noun:d,id:u,name:f})=>m`<${h$} key="${d}:${u}" ...${{
+  </select>`,note:"Its members move with it.",act:h=>n.run("move_team",{team_id:t,session_id:h||null})}}function l$(n,t,{id:e,name:s}){let i=`${e$[t]} You can r\
+estore it below.`,o=()=>n.run(`delete_${t}`,{[`${t}_id`]:e});return{label:`Delete ${s}`,working:"Deleting…",consequence:i,act:o}}var c$=["project","session","\
+team","agent"];function h$({desk:n,changes:t}){let e=Y(()=>E("deleted")),s=I(n),[i,o]=N(null),r=async()=>{let d=[];for(let u of c$){let f=await s.run(`list_${u}\
+s`,{deleted:!0,limit:500});if(!f)return;d.push(...f[`${u}s`].map(p=>({noun:u,id:p.id??p.agent_id,name:p.name})))}o(d)};M(()=>{i&&r()},[t]);let l=({noun:d,id:u,name:f})=>m`<${d$} key="${d}:${u}" ...${{
 noun:d,name:f,act:()=>s.run(`restore_${d}`,{[`${d}_id`]:u}),onDone:()=>{n.announce(`${f} was restored.`),r()}}} />`,c=i?.length?i.map(l):m`<li class="wb-empty">Nothing was deleted.</li>`;
 return m`<section class="wb-section wb-stack" aria-labelledby=${e}>
     <div class="wb-toolbar">
@@ -2265,59 +2266,59 @@ return m`<section class="wb-section wb-stack" aria-labelledby=${e}>
     ${i&&m`<ul class="wb-entries">
         ${c}
       </ul>`}
-  </section>`}function h$({noun:n,name:t,act:e,onDone:s}){let i={label:"Restore",name:`Restore ${t}`,act:e,onDone:s};return m`<li class="wb-entry">
+  </section>`}function d$({noun:n,name:t,act:e,onDone:s}){let i={label:"Restore",name:`Restore ${t}`,act:e,onDone:s};return m`<li class="wb-entry">
     <span class="wb-entry-kind">${n}</span>
     <span class="wb-entry-name wb-cut">${t}</span>
     <${mt} class="wb-link wb-quiet wb-push" ...${i} />
-  </li>`}var xo=120,d$=60;function tl(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
-Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function u$([n,t],e){let s=[xo-lt.bottom-4,lt.top],i=e?Math.sqrt(
+  </li>`}var xo=120,u$=60;function tl(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
+Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function m$([n,t],e){let s=[xo-lt.bottom-4,lt.top],i=e?Math.sqrt(
 n*t):(n+t)/2,o=n===t?[n]:[n,i,t];if(!e)return{y:Ct([n,t],s),values:o,text:tl(n,t)};let r=Ct([Math.log10(n),Math.log10(t)],s);return{y:l=>r(Math.log10(l)),values:o,
 text:l=>String(Number(l.toPrecision(2)))}}function So(n,t){return Number.isFinite(n)&&(!t||Number(n)>0)}function hu(n,t,e){let[s,i]=Pe(t.map(([p])=>p))??[0,1],{
-y:o,values:r,text:l}=u$(Pe(t.map(([,p])=>p))??[1,1],e),c=Math.max(lt.left,10+7*Math.max(...r.map(p=>l(p).length))),h=Ct([s,i],[c,n-lt.right]),d=[s,i].map(p=>({x:h(
+y:o,values:r,text:l}=m$(Pe(t.map(([,p])=>p))??[1,1],e),c=Math.max(lt.left,10+7*Math.max(...r.map(p=>l(p).length))),h=Ct([s,i],[c,n-lt.right]),d=[s,i].map(p=>({x:h(
 p),text:`step ${p.toLocaleString("en")}`})),u=cs(xo-4,s===i?d.slice(1):d);return{x:h,y:o,path:p=>p.map(([y,$],_)=>`${_?"L":"M"}${h(y).toFixed(1)} ${o($).toFixed(
 1)}`).join(""),lines:oi(n,o,r,l,c),below:u}}function du(n,{points:t,name:e,log:s=!1}){let i=t.filter(([,y])=>So(y,s)),{x:o,y:r,path:l,lines:c,below:h}=hu(n,i,s),
-d=Math.ceil(i.length/d$),f=i.filter((y,$)=>$%d===0||$===i.length-1).map(([y,$])=>{let _=F("circle",{cx:o(y),cy:r($),r:3,class:"wb-chart-dot"});return le(_,String(
+d=Math.ceil(i.length/u$),f=i.filter((y,$)=>$%d===0||$===i.length-1).map(([y,$])=>{let _=F("circle",{cx:o(y),cy:r($),r:3,class:"wb-chart-dot"});return le(_,String(
 y),`${e} at step ${y.toLocaleString("en")}: ${pe($)}`)}),p=F("path",{d:l(i),class:"wb-chart-line"});return{picture:ae(n,xo,...c,p,...f.map(({element:y})=>y),...h),
 marks:f}}function uu(n,{curves:t,log:e=!1}){let s=f=>f.filter(([,p])=>So(p,e)),i=({band:f=[]})=>[s(f.map(([p,y])=>[p,y])),s(f.map(([p,,y])=>[p,y]))],o=t.flatMap(
 f=>[...s(f.points),...i(f).flat()]),{path:r,lines:l,below:c}=hu(n,o,e),h=t.map(f=>{let[p,y]=i(f),$=p.length&&`${r(p)}${r(y.reverse()).replace("M","L")}Z`;return $&&
 F("path",{d:$,class:"wb-chart-band","data-state":f.hue})}),d=t.map(({key:f,text:p,hue:y,points:$,best:_,open:v})=>{let S=r(s($)),A=F("path",{d:S,class:`wb-chart\
 -run ${_?"wb-best":""}`,"data-state":y});return le(F("g",{},F("path",{d:S,class:"wb-chart-reach"}),A),f,p,v)}),u=[...h.filter(Boolean),...d.map(({element:f})=>f)];
-return{picture:ae(n,xo,...l,...u,...c),marks:d}}var Eo=220,mu=40,sl=28,el=56,m$=6,p$=["NaN","Infinity","-Infinity"];function $s(n){return`hue${n%m$}`}var nl=n=>n!=null;function f$(n,t){let e=t.map(h=>p$.includes(
+return{picture:ae(n,xo,...l,...u,...c),marks:d}}var Eo=220,mu=40,sl=28,el=56,p$=6,f$=["NaN","Infinity","-Infinity"];function $s(n){return`hue${n%p$}`}var nl=n=>n!=null;function w$(n,t){let e=t.map(h=>f$.includes(
 h)?null:h),i=e.some(h=>typeof h=="number")&&e.every(h=>!nl(h)||typeof h=="number")?e:t,o=i.filter(nl),r=[Eo-sl,mu];if(o.length&&o.every(h=>typeof h=="number")){
 let[h,d]=Pe(o),u=tl(h,d);return{name:n,placed:i,place:Ct([h,d],r),ends:[u(h),u(d)]}}let l=[...new Set(o.map(String))].sort(),c=Ct([0,Math.max(1,l.length-1)],r);
-return{name:n,placed:i,place:h=>c(l.indexOf(String(h))),ends:[l[0],l.at(-1)]}}function pu(n,{axes:t,runs:e}){let s=t.map(({name:h,values:d})=>f$(h,d)),i=Ct([0,t.
+return{name:n,placed:i,place:h=>c(l.indexOf(String(h))),ends:[l[0],l.at(-1)]}}function pu(n,{axes:t,runs:e}){let s=t.map(({name:h,values:d})=>w$(h,d)),i=Ct([0,t.
 length-1],[el,n-el]),o=Math.max(6,Math.floor((n-2*el)/Math.max(1,t.length-1)/7)),r=(h="")=>h.length>o?`${h.slice(0,o-1)}…`:h,l=s.flatMap(({name:h,ends:d},u)=>[
 F("line",{x1:i(u),x2:i(u),y1:mu,y2:Eo-sl,class:"wb-chart-axis"}),ve(i(u),14,r(h),{"text-anchor":"middle",class:"wb-chart-name"}),ve(i(u),32,r(d[1]),{"text-ancho\
 r":"middle"}),ve(i(u),Eo-sl+16,r(d[0]),{"text-anchor":"middle"})]),c=e.map(({key:h,text:d,best:u,open:f},p)=>{let _=s.map(({place:A,placed:j},ft)=>[i(ft),j[p],A]).
 filter(([,A])=>nl(A)).map(([A,j,ft],Zt)=>`${Zt?"L":"M"}${A.toFixed(1)} ${ft(j).toFixed(1)}`),v=F("path",{d:_.join(""),class:`wb-chart-run ${u?"wb-best":""}`,"da\
-ta-state":$s(p)}),S=F("path",{d:_.join(""),class:"wb-chart-reach"});return le(F("g",{},S,v),h,d,f)});return{picture:ae(n,Eo,...l,...c.map(({element:h})=>h)),marks:c}}function w$(n,t){let e=n.findIndex(([l])=>l>=t);if(e<0)return null;let[s,i]=n[e];if(s===t)return i;if(e===0)return null;let[o,r]=n[e-1];return r+(i-r)*(t-o)/(s-
-o)}function fu(n){return[...new Set(n.flatMap(e=>e.map(([s])=>s)))].sort((e,s)=>e-s).map(e=>{let s=n.map(l=>w$(l,e)).filter(l=>l!==null),i=s.reduce((l,c)=>l+c,0)/
+ta-state":$s(p)}),S=F("path",{d:_.join(""),class:"wb-chart-reach"});return le(F("g",{},S,v),h,d,f)});return{picture:ae(n,Eo,...l,...c.map(({element:h})=>h)),marks:c}}function b$(n,t){let e=n.findIndex(([l])=>l>=t);if(e<0)return null;let[s,i]=n[e];if(s===t)return i;if(e===0)return null;let[o,r]=n[e-1];return r+(i-r)*(t-o)/(s-
+o)}function fu(n){return[...new Set(n.flatMap(e=>e.map(([s])=>s)))].sort((e,s)=>e-s).map(e=>{let s=n.map(l=>b$(l,e)).filter(l=>l!==null),i=s.reduce((l,c)=>l+c,0)/
 s.length,o=s.reduce((l,c)=>l+(c-i)**2,0),r=s.length>1?Math.sqrt(o/(s.length-1)):0;return[e,i,i-r,i+r]})}function wu(n){return n.filter(([,t])=>typeof t=="number")}
 function To(n,t,e){let s=e==="lowest"?1:-1,i=n.filter(({metrics:r})=>typeof r[t]=="number"),[o]=i.sort((r,l)=>s*(Number(r.metrics[t])-Number(l.metrics[t])));return o?.
-id??null}var Ue={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Zs=20,b$={running:"in_progress",lost:"warning"};function Oo(n){
-return b$[n]??n}function nt(n){return typeof n!="number"||Number.isInteger(n)?Q(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.
+id??null}var Ue={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Zs=20,g$={running:"in_progress",lost:"warning"};function Oo(n){
+return g$[n]??n}function nt(n){return typeof n!="number"||Number.isInteger(n)?Q(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.
 toExponential(3)}function bu(n){return Object.entries(n).map(([t,e])=>`${t}=${nt(e)}`).join(", ")}function gu(n,t){let e=[...new Set(n.flatMap(({parameters:o})=>Object.
 keys(o)))],s=o=>n.map(({parameters:r})=>r[o]??null),i=o=>new Set(s(o)).size>1&&s(o).every(r=>Object(r)!==r);return e.filter(i).slice(0,t)}function Co({started_at:n,
 ended_at:t},e){return U((t?Date.parse(t):e)-Date.parse(n))}function ks(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??
-0)+1);return[...e].sort(([i,o],[r,l])=>l-o||(i<r?-1:1)).slice(0,t).map(([i])=>i).sort()}var g$=12,y$=300,No="",$$="★ ",Ao=class{constructor(t,e,s){this.desk=t,this.signal=e,this.open=s,this.by=C([],No,{class:"wb-input wb-narrow","aria-label":"Lin\
+0)+1);return[...e].sort(([i,o],[r,l])=>l-o||(i<r?-1:1)).slice(0,t).map(([i])=>i).sort()}var y$=12,$$=300,No="",k$="★ ",Ao=class{constructor(t,e,s){this.desk=t,this.signal=e,this.open=s,this.by=C([],No,{class:"wb-input wb-narrow","aria-label":"Lin\
 es",on:{change:()=>this.draw()}}),this.log=it("Log axis",()=>this.draw()),this.figures=a("div",{class:"wb-figures"});let i=a("div",{class:"wb-line"},a("span",{class:"\
 wb-label wb-grow"},"Series"),this.by,this.log.element);this.element=a("div",{class:"wb-stack",hidden:!0},i,this.figures)}async show(t,e){this.runs=t,this.series=
-[],this.element.hidden=!0;let s=ks(t,g$),i=({id:c})=>this.desk.channel.request(Bt(),"get_run_series",{run_id:c,names:s,max_points:y$}),o=s.length?await Promise.
+[],this.element.hidden=!0;let s=ks(t,y$),i=({id:c})=>this.desk.channel.request(Bt(),"get_run_series",{run_id:c,names:s,max_points:$$}),o=s.length?await Promise.
 all(t.map(i)):[];if(this.runs!==t)return;let r=c=>o.map(({series:h})=>wu(h.find(d=>d.name===c)?.points??[]));this.series=s.map(c=>({name:c,points:r(c)})).filter(
 ({points:c})=>c.some(h=>h.length>1)),this.element.hidden=!this.series.length;let l=e.map(c=>[c,`Mean ± sd by ${c}`]);K(this.by,[["",[[No,"A line for each run"],
 ...l]]]),this.drawn=new Map,this.figures.replaceChildren(),this.draw()}mark(t){this.best=t,this.runs&&this.draw()}draw(){let t=this.log.box.checked;for(let{name:e,
 points:s}of this.series){if(!this.drawn.has(e)){let u=new zt(e,this.signal);this.drawn.set(e,u),this.figures.append(u.element)}let i=this.by.value===No?this.byRun(
 e,s):this.byParameter(e,s),o=i.flatMap(u=>u.points),r=o.filter(([,u])=>!So(u,t)).length,l=r?` ${g(r,"value")} of 0 or less have no place on a log axis.`:"",c=i.
-map(({hue:u,label:f})=>[u,f]),h=`${this.sentence(i)}${l}`,d=r<o.length?u=>uu(u,{curves:i,log:t}):void 0;this.drawn.get(e).show({sentence:h,legend:c,table:k$(i),
+map(({hue:u,label:f})=>[u,f]),h=`${this.sentence(i)}${l}`,d=r<o.length?u=>uu(u,{curves:i,log:t}):void 0;this.drawn.get(e).show({sentence:h,legend:c,table:v$(i),
 draw:d})}}sentence(t){let e=this.by.value,[s,i]=Pe(t.map(({points:o})=>o.at(-1)[1]));return e===No?`${g(t.length,"run")}, which end from ${nt(s)} to ${nt(i)}.`:
 `The mean of the runs of each ${e}, and a standard deviation below and above it.`}byRun(t,e){let s=({id:i,name:o},r)=>{let l=i===this.best,c=e[r].at(-1)?.[1];return{
-key:String(i),label:`${l?$$:""}${i} ${o}`,text:`Run ${i} ${o}${l?", the best":""}: ${t} is ${nt(c)} at the end`,hue:$s(r),points:e[r],best:l,open:()=>this.open(
+key:String(i),label:`${l?k$:""}${i} ${o}`,text:`Run ${i} ${o}${l?", the best":""}: ${t} is ${nt(c)} at the end`,hue:$s(r),points:e[r],best:l,open:()=>this.open(
 i)}};return this.runs.map(s).filter(i=>i.points.length)}byParameter(t,e){let s=this.by.value,i=new Map;return this.runs.forEach(({parameters:o},r)=>{if(!e[r].length)
 return;let l=s in o?nt(o[s]):"none";i.set(l,[...i.get(l)??[],e[r]])}),[...i].map(([o,r],l)=>{let c=fu(r),[,h,d]=c.at(-1),u=`${s}=${o}, ${g(r.length,"run")}`;return{
-key:o,label:u,text:`${u}: ${t} is ${nt(h)} ± ${nt(h-d)} at the end`,hue:$s(l),points:c.map(([f,p])=>[f,p]),band:c.map(([f,,p,y])=>[f,p,y])}})}};function k$(n){
+key:o,label:u,text:`${u}: ${t} is ${nt(h)} ± ${nt(h-d)} at the end`,hue:$s(l),points:c.map(([f,p])=>[f,p]),band:c.map(([f,,p,y])=>[f,p,y])}})}};function v$(n){
 let t=[...new Set(n.flatMap(({points:i})=>i.map(([o])=>o)))].sort((i,o)=>i-o),e=n.map(({points:i})=>new Map(i)),s=t.map(i=>[i,...e.map(o=>nt(o.get(i)))]);return{
-columns:["Step",...n.map(({label:i})=>i)],rows:s}}var v$=8,_$={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},x$={parent_id:"within run",seconds:"to\
-ok",error_code:"error",tries:"times tried"},yu="",S$=new Set(["parameters","metrics"]),qo=class{constructor(t,e,s){this.on=s,this.requests=new k(t),this.title=a(
+columns:["Step",...n.map(({label:i})=>i)],rows:s}}var _$=8,x$={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},S$={parent_id:"within run",seconds:"to\
+ok",error_code:"error",tries:"times tried"},yu="",E$=new Set(["parameters","metrics"]),qo=class{constructor(t,e,s){this.on=s,this.requests=new k(t),this.title=a(
 "h4",{class:"wb-label wb-grow",tabindex:-1}),this.figure=new zt("Parallel coordinates",e,"wb-figure-wide"),this.box=a("div",{class:"wb-compared",tabindex:0,role:"\
 group","aria-label":"Differences"});let i={class:"wb-input wb-narrow","aria-label":"Best run",on:{change:()=>this.mark()}};this.bestBy=C([],yu,i),this.overlay=new Ao(
 t,e,s.open);let r=[a("div",{class:"wb-line"},this.title,this.bestBy,w("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.overlay.element,
@@ -2327,26 +2328,26 @@ rows:r}=i,l=u=>o.some(({metrics:f})=>typeof f[u]=="number"),h=ks(o,1/0).filter(l
 [["",[[yu,"No best run"],...h]]],s?`${s.which} ${s.metric}`:this.bestBy.value),this.bestBy.hidden=!h.length,this.mark(),this.title.focus();let d=r.filter(({section:u})=>u===
 "parameters").map(({name:u})=>u);try{await this.overlay.show(o,d)}catch(u){this.requests.showError(u)}}mark(){let[t,...e]=this.bestBy.value.split(" ");this.best=
 t?To([...this.comparison.runs],e.join(" "),t):null,this.drawFigure(this.comparison),this.drawTable(this.comparison),this.overlay.mark(this.best)}nameOf({id:t,name:e}){
-return`${t===this.best?"★ ":""}${t} ${e}`}hide(){this.element.hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:c,values:h})=>S$.has(c)&&h.some(d=>d!==
-null)),i=s.slice(0,v$).map(({name:c,values:h})=>({name:c,values:h.map(T$)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({
+return`${t===this.best?"★ ":""}${t} ${e}`}hide(){this.element.hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:c,values:h})=>E$.has(c)&&h.some(d=>d!==
+null)),i=s.slice(0,_$).map(({name:c,values:h})=>({name:c,values:h.map(O$)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({
 sentence:o});let r=t.map(({id:c,name:h},d)=>({key:String(c),text:`Run ${c} ${h}: ${i.map(u=>`${u.name} ${nt(u.values[d])}`).join(", ")}`,best:c===this.best,open:()=>this.
 on.open(c)})),l=t.map((c,h)=>[$s(h),this.nameOf(c)]);return this.figure.show({sentence:o,legend:l,draw:c=>pu(c,{axes:i,runs:r})})}sentence(t,e,s){if(!t)return"T\
 hese runs do not differ.";let i=`They differ in ${g(t,"value")}`;return s<2?`${i}; a picture needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s}\
- parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=e.map(({section:i,name:o,values:r})=>{let l=_$[i]??i,c=l&&a("span",{class:"wb-muted"},
-`${l} `);return[a("th",{scope:"row"},c,i==="run"?x$[o]??o:o),...r.map(d=>this.cell(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(Ye(["What",...t.
-map(i=>this.nameOf(i))],s))}cell(t,e,s){return t!=="run"||e!=="parent_id"||s===null?E$(t,e,s):a("td",{},w(String(s),"wb-link",()=>this.on.open(s),`Open run ${s}`))}};
-function E$(n,t,e){return e===null?"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?U(1e3*e):nt(e)}function T$(n){return typeof n=="number"||n===
-null?n:nt(n)}var O$=new Set(["image/png","image/jpeg","image/gif","image/webp"]),vs=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
+ parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=e.map(({section:i,name:o,values:r})=>{let l=x$[i]??i,c=l&&a("span",{class:"wb-muted"},
+`${l} `);return[a("th",{scope:"row"},c,i==="run"?S$[o]??o:o),...r.map(d=>this.cell(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(Ye(["What",...t.
+map(i=>this.nameOf(i))],s))}cell(t,e,s){return t!=="run"||e!=="parent_id"||s===null?T$(t,e,s):a("td",{},w(String(s),"wb-link",()=>this.on.open(s),`Open run ${s}`))}};
+function T$(n,t,e){return e===null?"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?U(1e3*e):nt(e)}function O$(n){return typeof n=="number"||n===
+null?n:nt(n)}var C$=new Set(["image/png","image/jpeg","image/gif","image/webp"]),vs=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
 requests=new k(t),this.opener=w("Open","wb-link",()=>this.toggle(),`Open ${e}`),this.opener.setAttribute("aria-expanded","false"),this.content=a("div",{class:"w\
 b-stack wb-artifact",hidden:!0});let r=a("span",{class:"wb-cut",title:e},e),l=a("div",{class:"wb-line"},r,a("span",{class:"wb-muted wb-cut wb-grow"},s),this.opener);
 this.element=a("li",{},l,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
 expanded",String(t)),b(this.opener,t?"Close":"Open"),!!t){this.content.replaceChildren(a("p",{class:"wb-muted"},"Reading…"));try{let e=await this.requests.send(
 this.op,this.args);this.requests.clearError(),this.content.replaceChildren(...this.shown(e))}catch(e){this.content.replaceChildren(),this.requests.showError(e)}}}shown(t){
 let{form:e,changed:s,cut:i,path:o}=t,r=[];s&&r.push(gt("warning","The file has changed since the run recorded it.")),e==="file"?r.push(a("p",{class:"wb-muted"},
-"It cannot be shown here. It is at ",a("code",{},o),".")):i&&r.push(a("p",{class:"wb-muted"},"This is its beginning; all of it is at ",a("code",{},o),"."));let l=C$[e]?.(
-t,this.desk);return l?[l,...r]:r}},$u=({text:n,name:t},{announce:e})=>xt(n,`Copy ${t}`,e),C$={picture:({picture_type:n,data:t,name:e})=>O$.has(n)?a("img",{class:"\
+"It cannot be shown here. It is at ",a("code",{},o),".")):i&&r.push(a("p",{class:"wb-muted"},"This is its beginning; all of it is at ",a("code",{},o),"."));let l=N$[e]?.(
+t,this.desk);return l?[l,...r]:r}},$u=({text:n,name:t},{announce:e})=>xt(n,`Copy ${t}`,e),N$={picture:({picture_type:n,data:t,name:e})=>C$.has(n)?a("img",{class:"\
 wb-artifact-picture",src:`data:${n};base64,${t}`,alt:e}):null,table:({columns:n,rows:t,name:e})=>a("div",{class:"wb-figure-table",tabindex:0,role:"group","aria-\
-label":e},Ye(n,t)),markdown:({text:n},t)=>{let e=new us(t);return e.show(n),e.element},json:$u,text:$u};var N$=300,A$=24,q$=500,Ro=class{constructor(t,e,s){this.desk=t,this.id=e,this.on=s,this.requests=new k(t),this.reader=new k(t),this.ended=new AbortController,this.
+label":e},Ye(n,t)),markdown:({text:n},t)=>{let e=new us(t);return e.show(n),e.element},json:$u,text:$u};var A$=300,q$=24,R$=500,Ro=class{constructor(t,e,s){this.desk=t,this.id=e,this.on=s,this.requests=new k(t),this.reader=new k(t),this.ended=new AbortController,this.
 figures=new Map,this.files=new Map,this.error=a("div",{}),this.facts=new ut,this.parameters=new ut,this.values=new ut,this.series=a("div",{class:"wb-figures"}),
 this.log=it("Log axis",()=>this.drawSeries(this.run,this.points)),this.inner=a("ul",{class:"wb-list"}),this.artifacts=a("ul",{class:"wb-artifacts"}),this.notes=
 a("p",{class:"wb-prose wb-grow"}),this.tags=a("p",{class:"wb-grow"}),this.edit=w("Edit notes and tags","wb-button",()=>this.startEditing()),this.put=w("Archive",
@@ -2357,8 +2358,8 @@ values(this.blocks))c.hidden=!0;let t=a("div",{class:"wb-run-columns"},P("Run",t
 artifacts:i,notes:o,tags:r}=this.blocks;this.actions=a("div",{class:"wb-line"},this.edit,this.put);let l=[this.reader.errorBox,this.error,t,e,s,i,o,r];return a(
 "div",{class:"wb-stack wb-roomy"},...l,this.actions,this.requests.errorBox,this.editor)}refreshIfStale(){this.isStale&&this.refresh.now(),this.isStale=!1}stop(){
 this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.all([this.desk.channel.request(Bt(),"get_run",{run_id:this.id}),this.desk.channel.
-request(Bt(),"get_run_series",{run_id:this.id,max_points:N$})]);this.reader.clearError(),this.draw(t),this.points=e,this.drawSeries(t,e),await new Promise(s=>setTimeout(
-s,q$))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", with uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.
+request(Bt(),"get_run_series",{run_id:this.id,max_points:A$})]);this.reader.clearError(),this.draw(t),this.points=e,this.drawSeries(t,e),await new Promise(s=>setTimeout(
+s,R$))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", with uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.
 name}`],["Sweep",t.sweep],["Within run",t.parent_id&&this.link(t.parent_id,String(t.parent_id))],["Notebook",t.notebook],["Started",`${B(t.started_at)} by ${t.created_by}`],
 ["Took",t.ended_at&&Co(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
 join(", ")],["Archived",t.archived_at&&B(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
@@ -2369,7 +2370,7 @@ hidden=!e.length}drawError({error_code:t,error:e}){let s=`${t} ${e}`;if(s===this
 t)," ",(e??"").split(`
 `)[0])),e?.includes(`
 `)&&i.push(yt(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(
-([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:r}of s.slice(0,A$)){if(!this.figures.has(i)){let v=new zt(i,this.
+([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:r}of s.slice(0,q$)){if(!this.figures.has(i)){let v=new zt(i,this.
 ended.signal);this.figures.set(i,v),this.series.append(v.element)}let{count:l,low:c,high:h,last:d}=t.find(v=>v.name===i)??{count:o.length},u=o.filter(([,v])=>typeof v==
 "number"),f=Number.isFinite(c)?`, from ${nt(c)} to ${nt(h)}`:"",p=`${l.toLocaleString("en")} values${f}; the last is ${nt(d??o.at(-1)[1])}.`,y=this.log.box.checked&&
 u.some(([,v])=>v>0),$=v=>du(v,{points:u,name:i,log:y}),_={columns:[r?"Step (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:p,table:_,draw:$})}}link(t,e){
@@ -2385,9 +2386,9 @@ join(", ")),s=[L("Notes, in Markdown",t),L("Tags, with commas",e)],i=a("button",
 this.editor.hidden=!0,this.drawSaid(),this.edit.focus()}async save(t,e,s){let i=e.split(/[\s,]+/).filter(Boolean),o=this.run.tags,r={run_id:this.id,notes:t,add_tags:i.
 filter(c=>!o.includes(c)),remove_tags:o.filter(c=>!i.includes(c))},l=await this.requests.run("update_run",r,s,"Saving…");l&&(this.take(l,"Saved."),this.stopEditing())}async archive(){
 let t=!this.run.archived_at,e=await this.requests.run(t?"archive_run":"restore_run",{run_id:this.id},this.put);e&&this.take({...this.run,...e},t?"The run is arc\
-hived.":"The run is restored.")}take(t,e){this.draw(t),this.on.change(t),this.desk.announce(e)}};var Ft="",R$=[[Ft,"All states"],...Object.entries(Ue)],B$=250,Bo=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,B$)},
+hived.":"The run is restored.")}take(t,e){this.draw(t),this.on.change(t),this.desk.announce(e)}};var Ft="",B$=[[Ft,"All states"],...Object.entries(Ue)],L$=250,Bo=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,L$)},
 i=(l,c)=>C(l,Ft,{class:"wb-input wb-narrow","aria-label":c,on:{change:e}}),o=(l,c)=>O("",{class:"wb-input wb-narrow","aria-label":l,placeholder:c,on:{input:s}});
-this.search=ht("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(R$,"Filter runs by state"),this.sweep=i([[Ft,"All sweeps"]],"Filter run\
+this.search=ht("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(B$,"Filter runs by state"),this.sweep=i([[Ft,"All sweeps"]],"Filter run\
 s by sweep"),this.tag=o("Filter runs by tag","Tag"),this.where=o("Conditions on metrics, with commas","loss<0.1, acc>=0.9"),this.archived=it("Archived",e);let r=[
 this.state,this.sweep,this.tag,this.where,this.archived.element];this.element=a("div",{class:"wb-line wb-run-filters"},...r)}setSweeps(t){let e=[[Ft,"All sweeps"],
 ...t.map(({name:s})=>[s,s])];this.sweep.value!==Ft&&!e.some(([s])=>s===this.sweep.value)&&e.push([this.sweep.value,this.sweep.value]),K(this.sweep,[["",e]])}choose({
@@ -2395,13 +2396,13 @@ search:t="",state:e=Ft,sweep:s=Ft,tag:i="",where:o=[],archived:r=!1}){this.searc
 sweep,[["",[[Ft,"All sweeps"],...l]]],s),this.tag.value=i,this.where.value=o.join(", "),this.archived.box.checked=r}get chosen(){let t=this.where.value.split(",").
 map(i=>i.trim()),e={search:this.search.value.trim(),state:this.state.value,sweep:this.sweep.value,tag:this.tag.value.trim()},s=Object.entries(e).filter(([,i])=>i!==
 Ft);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){let{where:t,archived:e,...s}=this.chosen;return t.
-length>0||e||Object.keys(s).length>0}};var L$={runs:"Runs",sweeps:"Sweeps"},il=50,ku=3,vu=3,j$=500,M$=m`<span class="wb-sr">Select</span>`,D$=m`<p class="wb-empty">
+length>0||e||Object.keys(s).length>0}};var j$={runs:"Runs",sweeps:"Sweeps"},il=50,ku=3,vu=3,M$=500,D$=m`<span class="wb-sr">Select</span>`,I$=m`<p class="wb-empty">
   No runs yet. Record one with <code>with wb.run(name, lr=0.1) as run: run.record(loss=0.5)</code>.
 </p>`,jo=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.mode="runs",this.shown=il,this.runs=new Map,this.rows=[],this.opened=new Map,this.
 picked=new Set,this.sort=null,this.sweepsFound=[],this.metrics=[],this.parameters=[],this.isStale=!0,this.requests=new k(this.desk),this.reading=new G(()=>this.
 read(),o=>this.requests.showError(o)),this.filters=new Bo(()=>this.restart()),this.views=new _t(this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sort}),
 apply:o=>this.apply(o)}),this.sweeps=a("div",{class:"wb-stack"}),this.comparison=new qo(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.
-modes=new tt(L$,"Show",o=>this.setMode(o)),this.element=this.section(),this.drawList=rt(this.list,i),this.drawInSweeps=rt(this.sweeps,i),t.subscribe(()=>this.onChange(),
+modes=new tt(j$,"Show",o=>this.setMode(o)),this.element=this.section(),this.drawList=rt(this.list,i),this.drawInSweeps=rt(this.sweeps,i),t.subscribe(()=>this.onChange(),
 i),i.addEventListener("abort",()=>this.stop(),{once:!0})}section(){let t=E("runs");this.summary=a("span",{class:"wb-muted wb-grow"}),this.compare=w("Compare","w\
 b-button",()=>this.compareSelected());let e=[this.compare,this.filters.element,this.views.element];for(let r of e)r.hidden=!0;this.list=a("div",{class:"wb-stack"});
 let s=a("h3",{class:"wb-heading",id:t},"Runs"),o=[a("div",{class:"wb-toolbar"},s,this.summary,this.compare,this.modes.element,this.filters.search,this.views.element),
@@ -2412,22 +2413,22 @@ stop();for(let t of this.opened.values())t.stop()}async read(){let t=this.sort?`
 pages({...this.filters.chosen,sort:t}),{sweeps:s}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(e.runs.map(o=>[
 o.id,o])),this.hasMore=e.next_cursor!==null,this.sweepsFound=s,this.filters.setSweeps(s),this.sort||(this.metrics=ks(e.runs,ku));let i=this.sort?.by.startsWith(
 Lo)?[this.sort.by.slice(Lo.length)]:[];this.parameters=[...new Set([...i,...gu(e.runs,vu)])].slice(0,vu),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(
-o,j$))}async pages(t){let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.
+o,M$))}async pages(t){let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.
 shown;)s=await this.requests.send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}setMode(t){this.mode=
-t,this.draw()}apply({sort:t,...e}){this.filters.choose(e);let i=t&&((r=>ol(r)!==null||r.startsWith(Lo)||_u(F$,0).some(({key:l})=>l===r))(t.by)?t.by:xu(t.by)),o=i?
+t,this.draw()}apply({sort:t,...e}){this.filters.choose(e);let i=t&&((r=>ol(r)!==null||r.startsWith(Lo)||_u(W$,0).some(({key:l})=>l===r))(t.by)?t.by:xu(t.by)),o=i?
 ol(i):null;o!==null&&!this.metrics.includes(o)&&(this.metrics=[o,...this.metrics].slice(0,ku)),this.sort=i?{...t,by:i}:null,this.restart()}openSweep(t){this.mode=
 "runs",this.filters.choose({sweep:t}),this.restart(),this.filters.sweep.focus()}update(t=this.enabled,e=Date.now()){this.enabled=t,this.now=e,this.isStale&&this.
 refresh(),this.draw()}draw(){let t=this.mode==="runs";if(this.modes.show(this.mode),this.list.hidden=this.filters.search.hidden=!t,this.sweeps.hidden=t,!this.isRead)
 return;t?this.drawRuns():this.drawSweeps(),this.views.element.hidden=!t||this.filters.element.hidden,this.views.update();let e=this.sweepsFound.length;this.modes.
 setLabel("sweeps",e?`Sweeps ${e.toLocaleString("en")}`:"Sweeps"),this.drawSelected()}drawRuns(){let{runs:t}=this,{isActive:e}=this.filters;this.filters.element.
-hidden=!e&&t.size===0&&this.sweepsFound.length===0,this.rows=I$([...t.values()],this.rows,this.opened);let s=this.rows.map(({id:c})=>c);this.picked=new Set(s.filter(
+hidden=!e&&t.size===0&&this.sweepsFound.length===0,this.rows=P$([...t.values()],this.rows,this.opened);let s=this.rows.map(({id:c})=>c);this.picked=new Set(s.filter(
 c=>this.picked.has(c)));let i=m`<${R} label="Show more" onClick=${()=>this.restart(this.shown+il)} />`;this.drawList(m`<${T} element=${this.filters.element} />
         <${T} element=${this.comparison.element} />
-        ${!t.size&&(e?m`<p class="wb-empty">No run matches the filters.</p>`:D$)} ${this.table()}
+        ${!t.size&&(e?m`<p class="wb-empty">No run matches the filters.</p>`:I$)} ${this.table()}
         ${this.hasMore&&i}`);let o=[...t.values()].filter(({state:c})=>c==="running").length,r=g(t.size,"run"),l=`${this.hasMore?`The first ${r}`:r}${o?` · ${o}\
  running`:""}`;b(this.summary,t.size?l:"")}table(){let{rows:t,sort:e}=this,s=u=>f=>{this.picked[f?"add":"delete"](u),this.draw()},i=({id:u})=>m`<${se} name="Select run ${u}" checked=${this.
 picked.has(u)} onChange=${s(u)} />`,{bestBy:o}=this,r=o&&{...o,id:To([...this.runs.values()],o.metric,o.which)},l={metrics:this.metrics,parameters:this.parameters},
-c=_u(l,this.now??Date.now(),r),h=[{key:"pick",label:M$,cell:i},...c],d=u=>{this.sort=u,this.restart()};return m`<${pt}
+c=_u(l,this.now??Date.now(),r),h=[{key:"pick",label:D$,cell:i},...c],d=u=>{this.sort=u,this.restart()};return m`<${pt}
       ...${{rows:t,columns:h,sort:e,opener:"name",opened:[...this.opened.keys()]}}
       class="wb-runs wb-by-need"
       hidden=${!t.length}
@@ -2439,29 +2440,29 @@ c=_u(l,this.now??Date.now(),r),h=[{key:"pick",label:M$,cell:i},...c],d=u=>{this.
     />`}toggle(t){this.opened.has(t)?(this.opened.get(t).stop(),this.opened.delete(t)):this.opened.set(t,new Ro(this.desk,t,this.waysOn())),this.draw()}waysOn(){
 return{change:t=>this.take(t),open:t=>this.open(t),compare:(t,e)=>this.comparison.show(t,e,this.bestBy)}}get bestBy(){let t=this.sort&&ol(this.sort.by);return t===
 null?null:{metric:t,which:this.sort.direction==="ascending"?"lowest":"highest"}}take(t){this.runs.has(t.id)&&this.runs.set(t.id,{...this.runs.get(t.id),...t}),this.
-draw(),this.refresh()}drawSweeps(){let t={sweeps:this.sweepsFound,announce:this.desk.announce};this.drawInSweeps(m`<${G$} ...${t} onOpen=${e=>this.openSweep(e)} />`),
+draw(),this.refresh()}drawSweeps(){let t={sweeps:this.sweepsFound,announce:this.desk.announce};this.drawInSweeps(m`<${V$} ...${t} onOpen=${e=>this.openSweep(e)} />`),
 b(this.summary,"")}drawSelected(){let t=this.mode==="runs"?this.picked.size:0;this.compare.hidden=t<2;let e=t>Zs;this.comparison.requests.busy||b(this.compare,e?
 `Compare (at most ${Zs})`:`Compare ${t}`),this.compare.setAttribute("aria-disabled",String(e))}compareSelected(){this.comparison.show([...this.picked],this.compare,
 this.bestBy)}closeComparison(){this.comparison.hide(),(this.compare.hidden?this.filters.search:this.compare).focus()}async open(t){if(!this.rows.some(s=>s.id===
 t)){let s=await this.requests.run("get_run",{run_id:t});if(!s)return;this.rows=[...this.rows,s]}this.opened.has(t)||this.toggle(t);let e=this.list.querySelector(
-`[data-row="${t}"]`);e.focus(),e.closest("tr").scrollIntoView({block:"nearest"})}};function I$(n,t,e){let s=n.map(({id:r})=>r),i=new Map([...t,...n].map(r=>[r.id,
-r])),o=-1;for(let{id:r}of t)s.includes(r)?o=s.indexOf(r):e.has(r)&&s.splice(o+=1,0,r);return s.map(r=>i.get(r))}var P$=m`<span title="The best of these runs" role="img" aria-label="Best">★ </span>`,
-al="metric:",Lo="parameter:",F$={metrics:[],parameters:[]};function xu(n){return al+n}function ol(n){return n.startsWith(al)?n.slice(al.length):null}function _u({
+`[data-row="${t}"]`);e.focus(),e.closest("tr").scrollIntoView({block:"nearest"})}};function P$(n,t,e){let s=n.map(({id:r})=>r),i=new Map([...t,...n].map(r=>[r.id,
+r])),o=-1;for(let{id:r}of t)s.includes(r)?o=s.indexOf(r):e.has(r)&&s.splice(o+=1,0,r);return s.map(r=>i.get(r))}var F$=m`<span title="The best of these runs" role="img" aria-label="Best">★ </span>`,
+al="metric:",Lo="parameter:",W$={metrics:[],parameters:[]};function xu(n){return al+n}function ol(n){return n.startsWith(al)?n.slice(al.length):null}function _u({
 metrics:n,parameters:t},e,s){let i=h=>({key:xu(h),kind:"metric",label:m`<span title=${h}>${h}</span>`,value:d=>h in d.metrics?nt(d.metrics[h]):"",cell:d=>[s&&s.
-metric===h&&s.id===d.id&&P$,nt(d.metrics[h])]}),o=h=>({key:Lo+h,kind:"parameter",label:m`<span title=${h}>${h}</span>`,value:({parameters:d})=>nt(d[h])}),r=([h])=>!t.
+metric===h&&s.id===d.id&&F$,nt(d.metrics[h])]}),o=h=>({key:Lo+h,kind:"parameter",label:m`<span title=${h}>${h}</span>`,value:({parameters:d})=>nt(d[h])}),r=([h])=>!t.
 includes(h),l=({parameters:h})=>bu(Object.fromEntries(Object.entries(h).filter(r))),c=h=>h.tags.join(", ");return[{key:"name",label:"Run",value:({id:h})=>h,cell:(h,d)=>d,
-title:W$},{key:"state",label:"State",value:({state:h})=>h,cell:K$},...t.map(o),{key:"parameters",label:"Parameters",wide:!0,optional:l,cell:l,title:l},...n.map(
+title:K$},{key:"state",label:"State",value:({state:h})=>h,cell:U$},...t.map(o),{key:"parameters",label:"Parameters",wide:!0,optional:l,cell:l,title:l},...n.map(
 i),{key:"started",label:"Started",value:({started_at:h})=>B(h)},{key:"duration",label:"Took",value:h=>Co(h,e)},{key:"tags",label:"Tags",optional:c,cell:c,title:c}]}
-function W$({name:n,notebook:t}){return[n,t].filter(Boolean).join(`
-`)}function K$({state:n}){return m`<span class="wb-state"
+function K$({name:n,notebook:t}){return[n,t].filter(Boolean).join(`
+`)}function U$({state:n}){return m`<span class="wb-state"
     ><${J} name=${Oo(n)} /><span>${Ue[n]??n}</span></span
-  >`}var rl=["completed","running","failed"],U$={running:"in_progress"},H$=m`<p class="wb-empty">
+  >`}var rl=["completed","running","failed"],H$={running:"in_progress"},G$=m`<p class="wb-empty">
   No sweeps yet. <code>%workbench sweep</code> runs a notebook with many parameters.
-</p>`;function G$({sweeps:n,onOpen:t,announce:e}){let s=i=>m`<${V$} key=${i.id} ...${{sweep:i,onOpen:t,announce:e}} />`;return m`${!n.length&&H$}
+</p>`;function V$({sweeps:n,onOpen:t,announce:e}){let s=i=>m`<${J$} key=${i.id} ...${{sweep:i,onOpen:t,announce:e}} />`;return m`${!n.length&&G$}
     <ul class="wb-sweeps" aria-label="Sweeps">
       ${n.map(s)}
-    </ul>`}function V$({sweep:n,onOpen:t,announce:e}){let{name:s,notebook:i,created_at:o,specification:r,failed:l,running:c}=n,h=Number(r.runs)||rl.reduce((p,y)=>p+
-n[y],0),d=rl.filter(p=>n[p]).map(p=>`${n[p].toLocaleString("en")} ${p}`),u=p=>`${h?100*n[p]/h:0}%`,f=p=>m`<span class="wb-meter-part" data-state=${U$[p]??p} style=${{
+    </ul>`}function J$({sweep:n,onOpen:t,announce:e}){let{name:s,notebook:i,created_at:o,specification:r,failed:l,running:c}=n,h=Number(r.runs)||rl.reduce((p,y)=>p+
+n[y],0),d=rl.filter(p=>n[p]).map(p=>`${n[p].toLocaleString("en")} ${p}`),u=p=>`${h?100*n[p]/h:0}%`,f=p=>m`<span class="wb-meter-part" data-state=${H$[p]??p} style=${{
 width:u(p)}} />`;return m`<li class="wb-sweep">
     <div class="wb-line">
       <${R} class="wb-link wb-cut" label=${s} onClick=${()=>t(s)} />
@@ -2469,16 +2470,16 @@ width:u(p)}} />`;return m`<li class="wb-sweep">
       <span class="wb-cut">${[g(h,"run"),...d].join(", ")}</span>
     </div>
     <div class="wb-meter" aria-hidden="true">${rl.map(f)}</div>
-    ${l>0&&!c&&m`<${J$} name=${s} announce=${e} />`}
-  </li>`}function J$({name:n,announce:t}){let e=`%workbench sweep --name ${n} --retry-failed`,s=`Copy the command that runs again what failed of ${n}`,i=Y(()=>me(
+    ${l>0&&!c&&m`<${z$} name=${s} announce=${e} />`}
+  </li>`}function z$({name:n,announce:t}){let e=`%workbench sweep --name ${n} --retry-failed`,s=`Copy the command that runs again what failed of ${n}`,i=Y(()=>me(
 ()=>e,s,t));return m`<div class="wb-line">
     <span class="wb-muted">Run again what failed:</span><code>${e}</code><${T} element=${i} />
-  </div>`}var Oe=new Set(["pending","claimed","in_progress"]),z$=new Set(["failed","cancelled"]),Su="",Y$={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+  </div>`}var Oe=new Set(["pending","claimed","in_progress"]),Y$=new Set(["failed","cancelled"]),Su="",X$={set_priority:"task.prioritised",reassign_task:"task.reassigned",
 cancel_task:"task.cancelled"},Mo=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new k(t),this.element=a("div",{class:"wb-line wb-indented"}),this.
 confirmBox=a("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
 replaceChildren(),this.priority=null;let s=(i,o)=>w(i,"wb-button",r=>this.ask(r.currentTarget,o),`${i} task ${t}`);if(Oe.has(e.status)){this.priority=new ll(e,(r,l)=>this.
-setPriority(r,l));let i=s("Reassign…",r=>this.reassign(r)),o=s("Cancel…",r=>this.cancel(r));this.element.replaceChildren(this.priority.element,i,o)}else if(z$.
+setPriority(r,l));let i=s("Reassign…",r=>this.reassign(r)),o=s("Cancel…",r=>this.cancel(r));this.element.replaceChildren(this.priority.element,i,o)}else if(Y$.
 has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(w("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){
 if(await this.run("retry_task",{},t,"it will be tried again."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(
 s,i))}recreate({worktree:t,branch:e,status:s},i){let o={label:`Create ${t} anew and retry`,consequence:`The worktree ${t} of task ${this.id} is ${s}. It is crea\
@@ -2493,25 +2494,25 @@ value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_age
 now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(l=>Me(Pt(l,t))),i=l=>l.persona_id===e,o=l=>[l.agent_id,`${l.agent_id} · ${l.
 persona_id??"no persona"}`];return[[Su,`Any ${e}`],...s.filter(i).map(o),...s.filter(l=>!i(l)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,r=t!=="set_priority"&&this.row.status!=="pe\
-nding",l=await this.requests.run(t,{task_id:o,...e},s);if(!l)return null;let c=Y$[t];return!c||r?this.desk.announce(`Task ${o}: ${i}`):$e(this.element,{text:`Ta\
+nding",l=await this.requests.run(t,{task_id:o,...e},s);if(!l)return null;let c=X$[t];return!c||r?this.desk.announce(`Task ${o}: ${i}`):$e(this.element,{text:`Ta\
 sk ${o}: ${i}`,changes:[{subject:`task:${o}`,kind:c}]}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),l}},ll=class{constructor({id:t,priority:e},s){
 this.present=String(e),this.field=O(this.present,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goe\
 s first`,on:{input:()=>this.drawSet()}}),this.set=a("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.present&&
 o.trim()&&s(Number(o),this.set)};this.element=D({class:"wb-line"},{submit:i,escape:()=>this.reset(this.present)},a("span",{class:"wb-muted","aria-hidden":"true"},
 "Priority"),this.field,this.set)}update(t){this.present!==String(t)&&(this.field.value===this.present?this.reset(t):this.present=String(t),this.drawSet())}reset(t){
-this.present=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.present}};var jt={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},X$=new Set(
-["checked","flaky","unchanged"]);function Do(n,t){let e=jt[n]??n;return n==="completed"&&X$.has(t?.evidence)?`${e}, ${t.evidence}`:e}var Q$=Object.freeze([]),ce=[
-"persona_id","plan","worktree","assigned_agent_id","session_id"];function Io(){return{text:"",state:null,...Object.fromEntries(ce.map(n=>[n,null]))}}function Z$(n,t){
+this.present=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.present}};var jt={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Q$=new Set(
+["checked","flaky","unchanged"]);function Do(n,t){let e=jt[n]??n;return n==="completed"&&Q$.has(t?.evidence)?`${e}, ${t.evidence}`:e}var Z$=Object.freeze([]),ce=[
+"persona_id","plan","worktree","assigned_agent_id","session_id"];function Io(){return{text:"",state:null,...Object.fromEntries(ce.map(n=>[n,null]))}}function tk(n,t){
 return n.blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function Tu(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s===
 "failed"||s==="cancelled"?`#${e} (${s})`:`#${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}function xs({status:n,due:t,overdue:e}){return!t||!Oe.has(
 n)?"":e?`overdue: ${t}`:`due ${t}`}var _s=class{constructor(t){this.tasks=t,this.children=new Map,this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(
 Object.keys(jt).map(e=>[e,0])),this.facets=Object.fromEntries(ce.map(e=>[e,new Set]));for(let e of[...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.
-rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=tk(t)?this.leadingTo(this.matching(t)):null,o=[],r=(l,c)=>{let h=s((this.
+rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=ek(t)?this.leadingTo(this.matching(t)):null,o=[],r=(l,c)=>{let h=s((this.
 children.get(l)??[]).filter(d=>!i||i.has(d)));h.forEach((d,u)=>{let f=this.children.has(d),p=f&&(i!==null||!e.has(d)),y=!i||i.get(d)===!0;o.push(this.line(d,{level:c,
 place:u+1,siblings:h.length,branch:f,open:p,matches:y})),p&&r(d,c+1)})};return r(null,1),o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((l,c)=>s.get(
 c).priority-s.get(l).priority||l-c)),r={level:1,siblings:i.length,branch:!1,open:!1,matches:!0};return i.map((l,c)=>this.line(l,{...r,place:c+1}))}line(t,{level:e,
-place:s,siblings:i,branch:o,open:r,matches:l}){let{done:c,below:h}=this.below.get(t),d=this.states.get(t),u=this.waits.get(t)??Q$;return{id:t,level:e,place:s,siblings:i,
-branch:o,open:r,matches:l,state:d,waits:u,done:c,below:h}}add(t){let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;Eu(this.children,e,t.id);let s=Z$(
+place:s,siblings:i,branch:o,open:r,matches:l}){let{done:c,below:h}=this.below.get(t),d=this.states.get(t),u=this.waits.get(t)??Z$;return{id:t,level:e,place:s,siblings:i,
+branch:o,open:r,matches:l,state:d,waits:u,done:c,below:h}}add(t){let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;Eu(this.children,e,t.id);let s=tk(
 t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of ce)this.
 facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,below:o}=this.below.get(t)??{};return{task:s.title,state:Object.keys(jt).indexOf(this.states.
 get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,agent:s.assigned_agent_id,progress:o?100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.
@@ -2520,31 +2521,31 @@ tasks.keys())t.set(e,{done:0,below:0});for(let e of this.childrenFirst()){let s=
 tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o==="cancelled"?0:1)}return t}childrenFirst(){let t=[],e=[...this.children.get(null)??[]];for(;e.
 length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}return t.reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=ce.
 filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.
-length||e.every(o=>ek(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.
-tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};function Eu(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function tk(n){return!!(n.
-text||n.state)||ce.some(t=>n[t]!==null)}function ek(n){let{id:t,title:e,persona_id:s,worktree:i,assigned_agent_id:o,plan:r,name:l}=n;return[`#${t}`,e,s,i,o,r,l].
+length||e.every(o=>sk(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.
+tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};function Eu(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function ek(n){return!!(n.
+text||n.state)||ce.some(t=>n[t]!==null)}function sk(n){let{id:t,title:e,persona_id:s,worktree:i,assigned_agent_id:o,plan:r,name:l}=n;return[`#${t}`,e,s,i,o,r,l].
 join(`
 `).toLowerCase()}var cl=["completed","in_progress","claimed","failed"],Ss=class{constructor(){this.summary=a("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 cl.map(t=>[t,a("span",{class:"wb-meter-part","data-state":t})])),this.meter=a("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;b(this.summary,
 e?o:"");let r=cl.filter(l=>t[l]).map(l=>`${t[l]} ${jt[l].toLowerCase()}`);x(this.meter,"aria-label",r.length?`${r.join(", ")} of ${g(e,"task")}`:"No task has be\
-gun");for(let l of cl)this.segments[l].style.width=`${e?100*t[l]/e:0}%`;this.meter.hidden=!s.size}};var Es=100,sk=24,Ou={warn:"warning",error:"failed"},Po=class{constructor(t){this.requests=new k(t),this.label=a("div",{class:"wb-label"}),this.earlier=w("","wb-\
+gun");for(let l of cl)this.segments[l].style.width=`${e?100*t[l]/e:0}%`;this.meter.hidden=!s.size}};var Es=100,nk=24,Ou={warn:"warning",error:"failed"},Po=class{constructor(t){this.requests=new k(t),this.label=a("div",{class:"wb-label"}),this.earlier=w("","wb-\
 link",()=>this.showEarlier()),this.lines=a("ol",{class:"wb-task-log"}),this.box=a("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=a("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
 "get_task_logs",{task_id:t,...s})).lines;this.tail=new ts(e,Es),this.refresh=new G(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Es,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
-this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<sk,o=Math.max(0,s.lines.length-
+this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<nk,o=Math.max(0,s.lines.length-
 this.limit),r=s.lines.slice(o),l=Number(e.firstElementChild?.value);l&&l!==r[0]?.id&&e.replaceChildren();let c=e.lastElementChild?.value??0;e.append(...r.filter(
-({id:d})=>d>c).map(nk));let h=g(s.lines.length,"line");b(this.label,s.complete?`Log · ${h}`:`Log · the last ${h}`),b(this.earlier,s.complete||o>=Es?`Show ${Math.
+({id:d})=>d>c).map(ik));let h=g(s.lines.length,"line");b(this.label,s.complete?`Log · ${h}`:`Log · the last ${h}`),b(this.earlier,s.complete||o>=Es?`Show ${Math.
 min(Es,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Es&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Es,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function nk({id:n,logged_at:t,agent_id:e,
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Es,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function ik({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=Ou[s]?[q(Ou[s]),a("span",{class:"wb-sr"},`${s}: `)]:[];return a("li",{value:n,"data-level":s},a("time",{class:"wb-muted",datetime:t,title:t},
-Tt(t)),a("span",{class:"wb-prose"},...o,a("span",{class:"wb-muted"},`${e} `),i))}var Ts=12,ik=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,ok={cancel:"this task is cancelled too",ignore:"this task goes on without it"},rk={changed:"its branch has \
-changed",checked:"its check has passed",said:"its agent says so"},ak=new Set(["waiting","running"]),lk=["#","Agent","Began","Took","Outcome"],ck={state:"wb-inde\
+Tt(t)),a("span",{class:"wb-prose"},...o,a("span",{class:"wb-muted"},`${e} `),i))}var Ts=12,ok=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,rk={cancel:"this task is cancelled too",ignore:"this task goes on without it"},ak={changed:"its branch has \
+changed",checked:"its check has passed",said:"its agent says so"},lk=new Set(["waiting","running"]),ck=["#","Agent","Began","Took","Outcome"],hk={state:"wb-inde\
 nted wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",models:"wb-task-part",messages:"wb-task-part",
 result:"wb-task-part"},Wo=class{constructor(t,e,s){this.desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new k(t),this.actions=new Mo(t,()=>this.focus()),
-this.log=new Po(t),this.facts=new ut,this.about=P("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(ck).map(([p,y])=>[p,a("div",{class:y})]));
+this.log=new Po(t),this.facts=new ut,this.about=P("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(hk).map(([p,y])=>[p,a("div",{class:y})]));
 let i=E("task");this.mark=a("span",{class:"wb-mark"}),this.title=a("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=a("span",{class:"wb-muted wb-numbe\
 r"});let{state:o,description:r,dependencies:l,subtasks:c,attempts:h,models:d,messages:u,result:f}=this.parts;this.drawModels=rt(d,s),this.drawMessages=rt(u,s),this.
 element=a("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},a("div",{class:"wb-pane-head"},this.mark,this.title,this.number,this.closeButton()),
@@ -2567,7 +2568,7 @@ id} ...${l} />`),this.drawFacts(t)}draw(t,e,s){this.hasChanged(t,e)&&this.parts[
 e)??"";return this.drawn.get(t)===s?!1:(this.drawn.set(t,s),!0)}waitsFor(){return this.task?this.task.blocked_by:(this.outline.waits.get(this.id)??[]).map(({id:t})=>t)}drawState(t,e){
 let{status:s,progress:i,assigned_agent_id:o,not_before:r}=t,l=e==="blocked"?this.waitsFor():[],c=s==="in_progress"||s==="claimed"&&i,h=r&&s==="pending"&&Date.parse(
 r)>Date.now(),d=this.task?.error_message;return[a("p",{},a("span",{class:"wb-strong"},Do(e,t)),...l.length?[" · waits for ",...this.links(l)]:[],o?` · ${Oe.has(
-s)?"held by":"by"} ${o}`:"",c?` · ${i} %`:"",hk(this.task)?" · being checked":"",this.task?.approval_id?" · waits for your approval":"",h?` · next attempt af\
+s)?"held by":"by"} ${o}`:"",c?` · ${i} %`:"",dk(this.task)?" · being checked":"",this.task?.approval_id?" · waits for your approval":"",h?` · next attempt af\
 ter ${Tt(r)}`:"",xs(t)&&` · ${xs(t)}`),d?gt("warning",Re(d)):null]}links(t){let e=t.slice(0,Ts).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.length>Ts?[...e,
 ` and ${t.length-Ts} more`]:e}link(t){let e=this.outline.tasks.get(t),s=jt[this.outline.states.get(t)]?.toLowerCase(),i=e?`${e.title} (${s})`:null;return a("but\
 ton",{class:"wb-link",type:"button",title:i,on:{click:()=>this.on.jump(t)}},`#${t}`)}drawDependencies(t,e){return[t.length?this.list("Waits for",t):null,e.length?
@@ -2579,20 +2580,20 @@ a("span",{class:"wb-muted"},e?.status==="in_progress"?`${e.progress} %`:jt[s]??"
 desk.store,s=g(Math.max(0,t.max_retries-t.retry_count),"retry","retries"),i=Array.isArray(t.run)?t.run.join(" "):t.run;this.about.hidden=!1,this.facts.update([[
 "Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(Ut(e,t.session_id)??t.session_id)],
 ["Part of",t.parent_task_id&&a("span",{},this.link(t.parent_task_id))],["Lease until",Oe.has(t.status)&&t.lease_expires_at&&Tt(t.lease_expires_at)],["Attempts",
-`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&ok[t.on_failure]],
-["Command",i&&a("code",{},i)],["Checked by",t.check&&a("code",{},dk(t.check))],["Done when",t.done_when&&rk[t.done_when]],["Needs",t.needs&&(Cu(t.needs)||"nothi\
+`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&rk[t.on_failure]],
+["Command",i&&a("code",{},i)],["Checked by",t.check&&a("code",{},uk(t.check))],["Done when",t.done_when&&ak[t.done_when]],["Needs",t.needs&&(Cu(t.needs)||"nothi\
 ng")],["Waits for",t.waits_for],["Holds",Oe.has(t.status)&&t.attempts.at(-1)?.leased?.devices.join(", ")],["Context",t.context_ref],["Created",`${B(t.created_at)}\
- by ${t.created_by}`],["Started",t.started_at&&B(t.started_at)],["Ended",t.completed_at&&B(t.completed_at)]])}drawAttempts(t){let e=a("tr",{},...lk.map(r=>a("th",
-{scope:"col"},r))),s=r=>r.kept&&new hl(this.desk,this.id,r),i=[...t].reverse().flatMap(r=>uk(r,s(r))),o=a("table",{class:"wb-table wb-attempts"},a("thead",{},e),
-a("tbody",{},...i));return P("Attempts",o)}drawResult(){let{result_data:t,artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":pk(t);return[i?P("Result",
-yt(i,"Copy the result",s)):null,e.length?P("Artifacts",a("ul",{class:"wb-artifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return ik.test(t)?a("li",
-{},yt(t,`Copy ${t}`,this.desk.announce)):new vs(this.desk,{name:t,op:"get_task_artifact",args:{task_id:this.id,name:t}}).element}};function hk(n){return ak.has(
-n?.attempts.at(-1)?.check?.state)}function dk(n){let t=n.run??n;return Array.isArray(t)?t.join(" "):t}function Cu(n){let t=([e,s])=>s===!0?e:s instanceof Object?
-Cu(s):`${e} ${s}`;return Object.entries(n).map(t).join(", ")}function uk(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:r}=n,l=o?U(Date.parse(o)-
+ by ${t.created_by}`],["Started",t.started_at&&B(t.started_at)],["Ended",t.completed_at&&B(t.completed_at)]])}drawAttempts(t){let e=a("tr",{},...ck.map(r=>a("th",
+{scope:"col"},r))),s=r=>r.kept&&new hl(this.desk,this.id,r),i=[...t].reverse().flatMap(r=>mk(r,s(r))),o=a("table",{class:"wb-table wb-attempts"},a("thead",{},e),
+a("tbody",{},...i));return P("Attempts",o)}drawResult(){let{result_data:t,artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":fk(t);return[i?P("Result",
+yt(i,"Copy the result",s)):null,e.length?P("Artifacts",a("ul",{class:"wb-artifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return ok.test(t)?a("li",
+{},yt(t,`Copy ${t}`,this.desk.announce)):new vs(this.desk,{name:t,op:"get_task_artifact",args:{task_id:this.id,name:t}}).element}};function dk(n){return lk.has(
+n?.attempts.at(-1)?.check?.state)}function uk(n){let t=n.run??n;return Array.isArray(t)?t.join(" "):t}function Cu(n){let t=([e,s])=>s===!0?e:s instanceof Object?
+Cu(s):`${e} ${s}`;return Object.entries(n).map(t).join(", ")}function mk(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:r}=n,l=o?U(Date.parse(o)-
 Date.parse(i)):"–",c=[e,s,B(i),l,(r??"under way").replaceAll("_"," ")],h=a("tr",{},...c.map(p=>a("td",{title:p},p))),d=n.error_message&&Re(n.error_message),u=n.
 finishing&&`Its command has ended it (${n.finishing}) and still runs.`,f=[n.error_class&&`Class: ${n.error_class}`,d,n.waits_for,u,n.problem,...Zr(n.check),t?.element].
-filter(Boolean);return[h,...f.map(mk)]}function mk(n){let e=typeof n=="string"||n.classList.contains("wb-output")?"wb-attempt-error":"wb-attempt-kept";return a(
-"tr",{class:e},a("td",{}),a("td",{colspan:4},n))}function pk(n){if(typeof n!="string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,
+filter(Boolean);return[h,...f.map(pk)]}function pk(n){let e=typeof n=="string"||n.classList.contains("wb-output")?"wb-attempt-error":"wb-attempt-kept";return a(
+"tr",{class:e},a("td",{}),a("td",{colspan:4},n))}function fk(n){if(typeof n!="string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,
 2)}catch{return n}}var Fo={open:"Hide the changes",closed:"Show the changes"},hl=class{constructor(t,e,{attempt:s,kept:i}){this.desk=t,this.of={task_id:e,attempt:s},
 this.requests=new k(t),this.toggle=w(Fo.closed,"wb-link",()=>this.onToggle(),`${Fo.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.
 files=a("div",{class:"wb-stack",hidden:!0});let o=`Kept: ${g(i.commits,"commit")}, ${g(i.files,"file")}. `,r=a("code",{},`workbench adopt ${e} ${s}`),l=a("p",{class:"\
@@ -2611,23 +2612,23 @@ let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choic
 let i=this.choices[t],[o,r]=Au[t],l=[...e].filter(Boolean).map(c=>[c,this.nameOf(t,c)]).sort((c,h)=>c[1].localeCompare(h[1],void 0,{numeric:!0}));e.has(Nu)&&l.unshift(
 [Nu,r]),i.hidden=e.size<2&&s===null,K(i,[["",[[Ko,o],...l]]],s??Ko)}nameOf(t,e){return t==="session_id"?Ut(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(ce.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function Ru(n,t){let e=new Map(n.map(h=>[h,[]])),s=new Map(n.map(h=>[h,[]]));for(let[h,d]of t)e.get(h).push(d),s.get(d).push(h);let i=fk(n,e,s),o=wk(n,t,i),r=bk(
-o),l=gk(o,r),c=h=>({layer:o.depth.get(h),at:l.get(h)});return{places:new Map(n.map(h=>[h,c(h)])),edges:o.paths.map(({from:h,to:d,bends:u})=>({from:h,to:d,bends:u.
-map(c)})),layers:r.map(h=>h.filter(d=>typeof d=="number")),columns:r.length,rows:Math.max(0,...l.values())+1}}function fk(n,t,e){let s=new Map,i=new Map(n.map(r=>[
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function Ru(n,t){let e=new Map(n.map(h=>[h,[]])),s=new Map(n.map(h=>[h,[]]));for(let[h,d]of t)e.get(h).push(d),s.get(d).push(h);let i=wk(n,e,s),o=bk(n,t,i),r=gk(
+o),l=yk(o,r),c=h=>({layer:o.depth.get(h),at:l.get(h)});return{places:new Map(n.map(h=>[h,c(h)])),edges:o.paths.map(({from:h,to:d,bends:u})=>({from:h,to:d,bends:u.
+map(c)})),layers:r.map(h=>h.filter(d=>typeof d=="number")),columns:r.length,rows:Math.max(0,...l.values())+1}}function wk(n,t,e){let s=new Map,i=new Map(n.map(r=>[
 r,t.get(r).length])),o=n.filter(r=>!i.get(r));for(let r of o){s.set(r,Math.max(0,...t.get(r).map(l=>s.get(l)+1)));for(let l of e.get(r))i.set(l,i.get(l)-1),i.get(
-l)||o.push(l)}for(let r of n)!t.get(r).length&&e.get(r).length&&s.set(r,Math.min(...e.get(r).map(l=>s.get(l)))-1);return s}function wk(n,t,e){let s={depth:new Map(
+l)||o.push(l)}for(let r of n)!t.get(r).length&&e.get(r).length&&s.set(r,Math.min(...e.get(r).map(l=>s.get(l)))-1);return s}function bk(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[r,l])=>o+e.get(r)-e.get(l)-1,0);for(let[o,r]of t){let l=[];for(let c=e.get(r)+1;i<=3e3&&c<e.get(
 o);c+=1){let h=`${r}-${o}-${c}`;s.depth.set(h,c),s.keys.push(h),l.push(h)}s.paths.push({from:r,to:o,bends:l}),[r,...l].forEach((c,h)=>{let d=l[h]??o;qu(s.right,
-c,d),qu(s.left,d,c)})}return s}function bk({keys:n,depth:t,left:e,right:s}){let i=[];for(let l of n)(i[t.get(l)]??=[]).push(l);for(let l=0;l<i.length;l+=1)i[l]??=
+c,d),qu(s.left,d,c)})}return s}function gk({keys:n,depth:t,left:e,right:s}){let i=[];for(let l of n)(i[t.get(l)]??=[]).push(l);for(let l=0;l<i.length;l+=1)i[l]??=
 [];let o=new Map,r=l=>l.forEach((c,h)=>o.set(c,h));i.forEach(r);for(let l=0;l<6;l+=1){let c=l%2===0;for(let h of c?i:[...i].reverse()){let d=new Map(h.map(u=>[u,
-Bu((c?e:s).get(u),o)??o.get(u)]));h.sort((u,f)=>d.get(u)-d.get(f)||o.get(u)-o.get(f)),r(h)}}return i}function gk({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((r,l)=>s.set(r,l));for(let o=0;o<6;o+=1){let r=o%2===0;for(let l of r?e:[...e].reverse()){let c=l.map(h=>Bu((r?n:t).get(h),s)??s.get(h));yk(c,l.map(h=>typeof h==
-"number"?1:.4)).forEach((h,d)=>s.set(l[d],h))}}let i=Math.min(0,...s.values());for(let[o,r]of s)s.set(o,r-i);return s}function yk(n,t){let e=0,s=t.map((o,r)=>e+=
+Bu((c?e:s).get(u),o)??o.get(u)]));h.sort((u,f)=>d.get(u)-d.get(f)||o.get(u)-o.get(f)),r(h)}}return i}function yk({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((r,l)=>s.set(r,l));for(let o=0;o<6;o+=1){let r=o%2===0;for(let l of r?e:[...e].reverse()){let c=l.map(h=>Bu((r?n:t).get(h),s)??s.get(h));$k(c,l.map(h=>typeof h==
+"number"?1:.4)).forEach((h,d)=>s.set(l[d],h))}}let i=Math.min(0,...s.values());for(let[o,r]of s)s.set(o,r-i);return s}function $k(n,t){let e=0,s=t.map((o,r)=>e+=
 r?(t[r-1]+o)/2:0),i=[];return n.forEach((o,r)=>{for(i.push({sum:o-s[r],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:l,size:c}=i.
 pop();i.at(-1).sum+=l,i.at(-1).size+=c}}),i.flatMap(({sum:o,size:r})=>Array(r).fill(o/r)).map((o,r)=>o+s[r])}function Bu(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function qu(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function Lu(n,t,e){let s=new Set;for(let i of n){if(s.size>=e)break;if(!s.has(
 i))for(let o of dl(i,t,e-s.size))s.add(o)}return[...s]}function dl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.size>=e)return[...s];s.add(o)}
-return[...s]}var ul=300,[tn,He,en,sn,Go]=[184,44,236,56,12],Ho=[.25,.35,.5,.7,.85,1,1.25,1.5],$k=4,Vo=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+return[...s]}var ul=300,[tn,He,en,sn,Go]=[184,44,236,56,12],Ho=[.25,.35,.5,.7,.85,1,1.25,1.5],kk=4,Vo=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=a("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=it("Only around the selected task",()=>this.redraw());let e=(i,o,r)=>w(
 i,"wb-button wb-compact",r,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=F("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=a("div",{class:"wb-graph-sheet"},this.lines),this.room=a("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -2646,7 +2647,7 @@ c,o,ul),d=`${t.length.toLocaleString("en")} tasks are too many to draw`;return{i
  or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??[]).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.
 outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=Ru(t,e);let{places:i,edges:o,columns:r,rows:l}=this.plan;this.size=[r*en-(en-tn)+2*Go,l*sn-(sn-He)+2*
 Go];for(let[c,h]of this.nodes)i.has(c)||this.nodes.delete(c)&&h.remove();for(let[c,h]of i)this.node(c).style.transform=`translate(${Os(h)}px, ${Cs(h)}px)`;this.
-paths=o.map(c=>F("path",{class:"wb-edge",d:vk(c,i)})),this.lines.replaceChildren(...this.paths),x(this.lines,"width",this.size[0]),x(this.lines,"height",this.size[1]),
+paths=o.map(c=>F("path",{class:"wb-edge",d:_k(c,i)})),this.lines.replaceChildren(...this.paths),x(this.lines,"width",this.size[0]),x(this.lines,"height",this.size[1]),
 this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(t);return e||(e=a("div",{class:"wb-node",role:"option",id:E("node"),"data-id":t},a("s\
 pan",{class:"wb-mark"}),a("span",{class:"wb-node-text"},a("span",{class:"wb-title wb-cut"}),a("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.
 sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.nodes){let{title:r,progress:l,status:c}=e.get(i),h=s.get(i);o.dataset.state!==
@@ -2659,7 +2660,7 @@ zoom=t,this.sheet.style.transform=`scale(${t})`,this.room.style.width=`${this.si
 s=Ho.findIndex(l=>l>=this.zoom-.01),i=Ho[Math.max(0,Math.min(Ho.length-1,(s<0?Ho.length-1:s)+t))],[o,r]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/
 2].map(l=>l*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/2,r-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,
 borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.box.offsetWidth-s,parseFloat(t)-s],r=Math.min(1,i/this.size[0],o/this.size[1]);this.
-fitted=!0,this.scale(Math.floor(r*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.shiftKey?kk[t.key]:null,s=this.plan?.places.get(this.active),
+fitted=!0,this.scale(Math.floor(r*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.shiftKey?vk[t.key]:null,s=this.plan?.places.get(this.active),
 i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.goTo(this.closest(this.outline.dependents(this.active))),ArrowUp:()=>this.
 goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.plan.layers[0][0]),End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.
 active!==null&&this.on.open(this.active),"+":()=>this.step(1),"=":()=>this.step(1),"-":()=>this.step(-1),0:()=>this.fit()};i[t.key]&&(t.preventDefault(),e?this.
@@ -2667,28 +2668,28 @@ box.scrollBy(...e):s||!t.key.startsWith("Arrow")?i[t.key]():this.goTo(this.plan?
 return t.filter(o=>e.has(o)).sort((o,r)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(r).at-s))[0]}beside({layer:t},e){let s=this.plan.layers[t];return s[s.indexOf(this.
 active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=t.
 target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,r=new AbortController,l=h=>{
-o||=Math.hypot(h.clientX-i.clientX,h.clientY-i.clientY)>$k,o&&s.scrollTo(i.x-h.clientX,i.y-h.clientY)},c=()=>{r.abort(),!(!e||o)&&(this.active=Number(e.dataset.
+o||=Math.hypot(h.clientX-i.clientX,h.clientY-i.clientY)>kk,o&&s.scrollTo(i.x-h.clientX,i.y-h.clientY)},c=()=>{r.abort(),!(!e||o)&&(this.active=Number(e.dataset.
 id),this.on.open(this.active))};window.addEventListener("pointermove",l,{signal:r.signal}),window.addEventListener("pointerup",c,{signal:r.signal}),window.addEventListener(
-"pointercancel",()=>r.abort(),{signal:r.signal})}},kk={ArrowLeft:[-en,0],ArrowRight:[en,0],ArrowUp:[0,-sn],ArrowDown:[0,sn]};function Os({layer:n}){return Go+n*
-en}function Cs({at:n}){return Go+n*sn}function vk({from:n,to:t,bends:e},s){let i=[Os(s.get(n))+tn,Cs(s.get(n))+He/2],o=e.flatMap(c=>[[Os(c),Cs(c)+He/2],[Os(c)+tn,
+"pointercancel",()=>r.abort(),{signal:r.signal})}},vk={ArrowLeft:[-en,0],ArrowRight:[en,0],ArrowUp:[0,-sn],ArrowDown:[0,sn]};function Os({layer:n}){return Go+n*
+en}function Cs({at:n}){return Go+n*sn}function _k({from:n,to:t,bends:e},s){let i=[Os(s.get(n))+tn,Cs(s.get(n))+He/2],o=e.flatMap(c=>[[Os(c),Cs(c)+He/2],[Os(c)+tn,
 Cs(c)+He/2]]),r=[i,...o,[Os(s.get(t)),Cs(s.get(t))+He/2]],l=r.slice(1).map(([c,h],d)=>{let[u,f]=r[d],p=(u+c)/2;return h===f?`L${c} ${h}`:`C${p} ${f} ${p} ${h} ${c}\
- ${h}`});return`M${i.join(" ")}${l.join("")}`}var _k="implementer",ju="",Jo=class{constructor(t,e){this.tables=t.store.tables,this.requests=new k(t),this.onDone=e,this.title=O("",{maxlength:200,required:!0,
-placeholder:"Clean the raw table"}),this.persona=C(Ot(this.tables),_k),this.worktree=C(this.worktrees(),ju),this.command=O("",{maxlength:1e4,placeholder:"python\
+ ${h}`});return`M${i.join(" ")}${l.join("")}`}var xk="implementer",ju="",Jo=class{constructor(t,e){this.tables=t.store.tables,this.requests=new k(t),this.onDone=e,this.title=O("",{maxlength:200,required:!0,
+placeholder:"Clean the raw table"}),this.persona=C(Ot(this.tables),xk),this.worktree=C(this.worktrees(),ju),this.command=O("",{maxlength:1e4,placeholder:"python\
  scripts/clean.py"}),this.description=st("",3,{placeholder:"What is to be done, and when it is done"}),this.submit=a("button",{class:"wb-button wb-primary",type:"\
 submit"},"Create"),this.element=this.build()}build(){let t=()=>this.onDone(null),e=[L("Title",this.title),L("Persona",this.persona),L("Worktree",this.worktree)];
 return D({class:"wb-box wb-stack wb-roomy","aria-label":"New task"},{submit:()=>this.run(),escape:t},a("div",{class:"wb-fields wb-fields-3"},...e),L("Command th\
 at does it (optional; else an agent decides how)",this.command),L("Description (optional)",this.description),et(this.submit,t),this.requests.errorBox)}worktrees(){
 return[[ju,"None"],...Tn(this.tables)]}update(){K(this.persona,[["",Ot(this.tables)]]),K(this.worktree,[["",this.worktrees()]])}focus(){this.title.focus()}async run(){
 let t={title:this.title.value.trim(),persona_id:this.persona.value,target_worktree:this.worktree.value||null,run:this.command.value.trim()||null,description:this.
-description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var Ce=28,Mu=36,xk=8,Du=12,ml={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},zo=class{constructor(t){
+description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var Ce=28,Mu=36,Sk=8,Du=12,ml={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},zo=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new En(ml,()=>t.sort()),this.sizer=a("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=a("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(ml).length},a("div",{class:"\
-wb-grid-head",role:"rowgroup"},Ek(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
+wb-grid-head",role:"rowgroup"},Tk(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
 t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*Ce}px`,x(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-Ce)-xk,this.lines.length-Mu)),e=Math.min(t+Mu,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new pl().element).row);let s=new Set;
+Ce)-Sk,this.lines.length-Mu)),e=Math.min(t+Mu,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new pl().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let r=this.pool[o%this.pool.length];s.add(r),r.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);x(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
@@ -2711,14 +2712,14 @@ drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY
 matches),x(i,"aria-rowindex",e+2),x(i,"aria-level",t.level),x(i,"aria-posinset",t.place),x(i,"aria-setsize",t.siblings),x(i,"aria-expanded",t.branch?t.open:null),
 x(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),b(this.title,e.title),x(this.title,"title",e.title),b(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(q(t.state))),b(this.label,Do(t.state,e));let s=t.waits.length?Tu(t.waits):Sk(e),i=[xs(e),s].filter(Boolean).join(" · ");b(this.reason,
+this.mark.replaceChildren(q(t.state))),b(this.label,Do(t.state,e));let s=t.waits.length?Tu(t.waits):Ek(e),i=[xs(e),s].filter(Boolean).join(" · ");b(this.reason,
 i),x(this.reason,"title",i||null)}drawProgress(t,e){let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*
 100),o=t.branch||i>0||e.status==="in_progress"||e.status==="claimed";this.bar.classList.toggle("wb-not-begun",!o),this.bar.classList.toggle("wb-given-up",e.status===
-"failed"||e.status==="cancelled"),this.fill.style.width=`${i}%`;let r=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";b(this.amount,r)}};function Sk({status:n,
+"failed"||e.status==="cancelled"),this.fill.style.width=`${i}%`;let r=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";b(this.amount,r)}};function Ek({status:n,
 error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t?.split(`
-`,1)[0]??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function Ek(n){
+`,1)[0]??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function Tk(n){
 let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ml).map(s=>n.heading(s,"div",t(s)));return a("div",{class:"wb-grid-columns",role:"row",
-"aria-rowindex":1},...e)}function Ge(n,...t){return a("div",{class:`wb-cell wb-col-${n}`,role:"gridcell"},...t)}var Iu={tree:"Tree",list:"By priority",graph:"Graph"},Tk=120,Yo=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=Io(),this.collapsed=new Set,
+"aria-rowindex":1},...e)}function Ge(n,...t){return a("div",{class:`wb-cell wb-col-${n}`,role:"gridcell"},...t)}var Iu={tree:"Tree",list:"By priority",graph:"Graph"},Ok=120,Yo=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=Io(),this.collapsed=new Set,
 this.mode="tree",this.toOpen=null,this.form=null,this.outline=new _s(t.tables.tasks);let o={toggle:(l,c)=>this.toggle(l,c),open:l=>this.open(l),move:l=>this.follow(
 l),sort:()=>this.draw()};this.grid=new zo(o),this.graph=new Vo(o),this.progress=new Ss,this.modes=new tt(Iu,"Show tasks as",l=>this.setMode(l)),this.filters=new Uo(
 t,l=>this.setFilter(l),()=>this.view.focus());let r={store:t,channel:e,announce:s};this.desk=r,this.views=new _t(r,"tasks",{read:()=>this.state(),apply:l=>this.
@@ -2741,35 +2742,35 @@ t in Iu?t:"tree",this.grid.sorting.set(e),this.filters.search.value=s.text??"",t
 this.grid.select(this.grid.active)}toggle(t,e){e?this.collapsed.delete(t):this.collapsed.add(t),this.draw()}setFilter(t){Object.assign(this.filter,t),this.filters.
 update(this.outline,this.filter),this.grid.element.scrollTop=0,this.announce(`${g(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.toOpen=
 null,this.grid.active=t,this.main.classList.add("wb-open"),this.details.show(t,this.outline),this.draw(),this.grid.select(t)}follow(t){this.grid.active=t,this.details.
-id!==null&&(clearTimeout(this.following),this.following=setTimeout(()=>this.details.id!==null&&this.details.show(t,this.outline),Tk))}jump(t){let e=this.outline.
+id!==null&&(clearTimeout(this.following),this.following=setTimeout(()=>this.details.id!==null&&this.details.show(t,this.outline),Ok))}jump(t){let e=this.outline.
 tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}showFailed(){this.filters.
 search.value="",this.setFilter({...Io(),state:"failed"})}openForm(){if(!this.form){let t=new Jo(this.desk,e=>this.onForm(t,e));this.form=t,this.formBox.append(t.
 element)}this.form.focus()}onForm(t,e){e&&this.announce(`Task ${e.id} was created.`),this.form===t&&(this.form=null,this.formBox.replaceChildren(),this.newButton.
 focus(),e&&(this.toOpen=e.id,this.update(this.outline)))}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-open"),this.view?.
 focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),this.
 close())}};function Pu({desk:n,call:t}){let e=I(n),[s,i]=N(null),o=H(t);o.current=t,M(()=>{let c=h=>{e.clearError(),o.current===t&&i(h)};e.send("get_tool_call",{call_id:t.
-call_id}).then(c,h=>e.showError(h))},[t]);let r=ue(()=>Ok(s,n.announce),[s]),l={label:"Cancel the call",working:"Cancelling…",act:()=>e.run("cancel_tool_call",
+call_id}).then(c,h=>e.showError(h))},[t]);let r=ue(()=>Ck(s,n.announce),[s]),l={label:"Cancel the call",working:"Cancelling…",act:()=>e.run("cancel_tool_call",
 {call_id:t.call_id}),onDone:()=>n.announce(`${t.tool_name} is cancelled.`)};return m`<div class="wb-stack wb-roomy">
-    <${Vt} facts=${Ck(t)} />
+    <${Vt} facts=${Nk(t)} />
     ${!t.ended_at&&m`<${mt} ...${l} />`}
     <${T} element=${e.errorBox} />
     <div class="wb-stack">${r.map(c=>m`<${T} element=${c} />`)}</div>
-  </div>`}function Ok(n,t){if(!n)return[];let e=P("Arguments",Jt(n.arguments,"Copy the arguments",t));return!n.ended_at||n.result===null?[e]:[e,P("Result",a("di\
-v",{class:"wb-stack"},...Hn(n.result,t)))]}function Ck(n){return[["Requested",B(n.requested_at)],["Waited",n.wait_ms>0&&U(n.wait_ms)],["Progress",bi(n)],["Error",
-n.error_code],["Task",n.task_id&&`${n.task_id}, attempt ${n.attempt}`],["Tokens",n.input_tokens!==null&&Nk(n)],["Cost",typeof n.cost_usd=="number"&&Rt(n.cost_usd)],
-["Version",n.version],["Id",n.call_id]]}function Nk({input_tokens:n,output_tokens:t}){return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} writ\
-ten`}var Ak=50,qk=200,Rk=1e3,Qt="",Bk=[[Qt,"All sources"],["local","Run here"],["mcp","MCP servers"]],Lk=[[Qt,"All states"],["open","Not ended"],...Object.entries(Sa)],
+  </div>`}function Ck(n,t){if(!n)return[];let e=P("Arguments",Jt(n.arguments,"Copy the arguments",t));return!n.ended_at||n.result===null?[e]:[e,P("Result",a("di\
+v",{class:"wb-stack"},...Hn(n.result,t)))]}function Nk(n){return[["Requested",B(n.requested_at)],["Waited",n.wait_ms>0&&U(n.wait_ms)],["Progress",bi(n)],["Error",
+n.error_code],["Task",n.task_id&&`${n.task_id}, attempt ${n.attempt}`],["Tokens",n.input_tokens!==null&&Ak(n)],["Cost",typeof n.cost_usd=="number"&&Rt(n.cost_usd)],
+["Version",n.version],["Id",n.call_id]]}function Ak({input_tokens:n,output_tokens:t}){return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} writ\
+ten`}var qk=50,Rk=200,Bk=1e3,Qt="",Lk=[[Qt,"All sources"],["local","Run here"],["mcp","MCP servers"]],jk=[[Qt,"All states"],["open","Not ended"],...Object.entries(Sa)],
 Fu={name:Qt,agent_id:Qt,source:Qt,state:Qt},Xo=class{constructor(t,e){this.desk=t,this.requests=new k(t),this.earlier=new k(t),this.list=new Qo,this.filters=Fu,
 this.opened=new Map,this.isStale=!0;let s=i=>this.requests.showError(i);this.reading=new G(()=>this.read(),s),this.views=new _t(t,"tool_calls",{read:()=>this.filters,
-apply:i=>this.filter({...Fu,...i})}),this.element=a("div",{class:"wb-stack"}),t.store.subscribe(()=>this.onChange(),e),this.polling=new dt(this.element,Rk,()=>this.
+apply:i=>this.filter({...Fu,...i})}),this.element=a("div",{class:"wb-stack"}),t.store.subscribe(()=>this.onChange(),e),this.polling=new dt(this.element,Bk,()=>this.
 readProgress(),s,e),e.addEventListener("abort",()=>this.reading.stop(),{once:!0})}get isShown(){return this.element.checkVisibility()}onChange(){this.desk.store.
 concernsAny("tool_call")&&(this.isStale=!0),this.isStale&&this.isShown&&this.refresh()}refresh(){this.isStale=!1,this.reading.now()}filter(t){this.filters={...this.
 filters,...t},this.list=new Qo,this.draw(),this.refresh()}async read(){let{list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.
 list)return;let s=t.openBesides(e.calls).length>0,{calls:i}=s?await this.requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&(t.takeNewest(
-e),s&&await this.readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,qk)))}async readProgress(){let{list:t}=this;
+e),s&&await this.readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,Rk)))}async readProgress(){let{list:t}=this;
 if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));this.
 requests.clearError(),t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("\
-get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.filters).filter(([,s])=>s!==Qt);return{limit:Ak,...Object.fromEntries(
+get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.filters).filter(([,s])=>s!==Qt);return{limit:qk,...Object.fromEntries(
 e),...t}}showEarlier(){return this.earlier.run("list_tool_calls",this.filtered({cursor:this.list.cursor}))}takeEarlier(t,e){t===this.list&&(t.takeEarlier(e),this.
 draw())}update(t,e){this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){this.views.update();let{list:t}=this;for(let h of this.opened.keys())t.calls.has(
 h)&&this.opened.set(h,t.calls.get(h));let e=[...t.calls].filter(([,h])=>this.matches(h)),s=[...new Map([...e,...this.opened])].sort(([h],[d])=>h<d?1:-1),r=Object.
@@ -2783,29 +2784,29 @@ w earlier calls",working:"Working…",act:()=>this.showEarlier(),onDone:h=>this.
 filters[s],onChoose:o}},e=[[Qt,"All agents"],...wc(this.desk.store.tables)];return m`<div class="wb-line">
       <${Sn} ...${t("name","tool")} placeholder="All tools" />
       <${It} ...${t("agent_id","agent")} options=${e} />
-      <${It} ...${t("source","source")} options=${Bk} />
-      <${It} ...${t("state","state")} options=${Lk} />
+      <${It} ...${t("source","source")} options=${Lk} />
+      <${It} ...${t("state","state")} options=${jk} />
       <span class="wb-grow" />
       <${T} element=${this.views.element} />
-    </div>`}table(t){let{desk:e}=this,s=[...this.opened.keys()],i={class:"wb-calls wb-by-need",rows:t,columns:jk(this.now),opener:"tool",opened:s};return m`<${pt}
+    </div>`}table(t){let{desk:e}=this,s=[...this.opened.keys()],i={class:"wb-calls wb-by-need",rows:t,columns:Mk(this.now),opener:"tool",opened:s};return m`<${pt}
       ...${i}
       id=${({call_id:o})=>o}
       name=${({tool_name:o})=>o}
       detail=${o=>m`<${Pu} desk=${e} call=${o} />`}
       onOpen=${o=>this.toggle(o)}
     />`}toggle(t){this.opened.delete(t)||this.opened.set(t,this.list.calls.get(t)),this.draw()}matches({state:t,ended_at:e}){let s=this.filters.state;return s===
-Qt||t===s||s==="open"&&!e}};function jk(n){let t=({duration_ms:e,state:s,started_at:i})=>e??(s==="running"?Math.max(0,n-Date.parse(i)):null);return[{key:"time",
-label:"Time",cell:({requested_at:e})=>Tt(e),title:({requested_at:e})=>B(e)},{key:"tool",label:"Tool",cell:Dk},{key:"origin",label:"Source",cell:e=>m`<${yi} of=${e} />`},
-{key:"caller",label:"Called by",cell:({agent_id:e,caller:s})=>e??s},{key:"state",label:"State",cell:Ik},{key:"about",label:"Arguments or error",wide:!0,cell:Wu,
-title:Wu},{key:"took",label:"Took",cell:e=>t(e)===null?"":U(t(e))}]}function Wu({error_code:n,tool_input:t,tool_result:e}){if(!n)return t==="{}"?"":Q(t);let s=Mk(
-e);return Q(s.includes(n)?s:`${n}: ${s}`)}function Mk(n){try{let t=JSON.parse(n??"");return typeof t=="string"?t:n}catch{return(n??"").replace(/^"/,"")}}function Dk(n,t){
-let e=n.state==="running"?bi(n):null;return m`<div class="wb-line">${t}<span class="wb-muted wb-cut">${e}</span></div>`}function Ik({state:n}){return m`<span class="wb-state"
+Qt||t===s||s==="open"&&!e}};function Mk(n){let t=({duration_ms:e,state:s,started_at:i})=>e??(s==="running"?Math.max(0,n-Date.parse(i)):null);return[{key:"time",
+label:"Time",cell:({requested_at:e})=>Tt(e),title:({requested_at:e})=>B(e)},{key:"tool",label:"Tool",cell:Ik},{key:"origin",label:"Source",cell:e=>m`<${yi} of=${e} />`},
+{key:"caller",label:"Called by",cell:({agent_id:e,caller:s})=>e??s},{key:"state",label:"State",cell:Pk},{key:"about",label:"Arguments or error",wide:!0,cell:Wu,
+title:Wu},{key:"took",label:"Took",cell:e=>t(e)===null?"":U(t(e))}]}function Wu({error_code:n,tool_input:t,tool_result:e}){if(!n)return t==="{}"?"":Q(t);let s=Dk(
+e);return Q(s.includes(n)?s:`${n}: ${s}`)}function Dk(n){try{let t=JSON.parse(n??"");return typeof t=="string"?t:n}catch{return(n??"").replace(/^"/,"")}}function Ik(n,t){
+let e=n.state==="running"?bi(n):null;return m`<div class="wb-line">${t}<span class="wb-muted wb-cut">${e}</span></div>`}function Pk({state:n}){return m`<span class="wb-state"
     ><${J} name=${ud(n)} /><span>${Sa[n]??n}</span></span
   >`}var Qo=class{constructor(){this.calls=new Map,this.cursor=null}takeNewest({calls:t,next_cursor:e}){(!t.some(({call_id:i})=>this.calls.has(i))||!this.calls.
 size)&&(this.calls=new Map,this.cursor=e),this.put(t)}takeEarlier({calls:t,next_cursor:e}){this.put(t),this.cursor=e}refresh(t){this.put(t.filter(({call_id:e})=>this.
 calls.has(e)))}openBesides(t){let e=new Set(t.map(({call_id:s})=>s));return[...this.calls.values()].filter(s=>!s.ended_at&&!e.has(s.call_id))}put(t){for(let e of t)
-this.calls.set(e.call_id,e)}};var Ku=50,nn="",Uu={kind:null,server:nn,text:""},Pk=[{key:"tool",label:"Tool",value:({name:n})=>n,title:({title:n})=>n,cell:(n,t)=>t},{key:"origin",label:"Sourc\
-e",value:Ea,cell:n=>m`<${yi} of=${n} />`},{key:"hints",label:"Effects",value:Wk},{key:"about",wide:!0,label:"Description",cell:({problem:n,description:t})=>n?`C\
+this.calls.set(e.call_id,e)}};var Ku=50,nn="",Uu={kind:null,server:nn,text:""},Fk=[{key:"tool",label:"Tool",value:({name:n})=>n,title:({title:n})=>n,cell:(n,t)=>t},{key:"origin",label:"Sourc\
+e",value:Ea,cell:n=>m`<${yi} of=${n} />`},{key:"hints",label:"Effects",value:Kk},{key:"about",wide:!0,label:"Description",cell:({problem:n,description:t})=>n?`C\
 annot be called now: ${n}`:t}],Zo=class{constructor(t){this.desk=t,this.filters=Uu,this.opened=[],this.search=ht("Filter tools","Filter tools by name, descripti\
 on or server",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),this.element=a("div",{class:"wb-stack"})}get tools(){return[...this.desk.store.
 tables.catalogue.values()].filter(({name:t})=>t).sort(md)}summary(){if(!this.desk.store.loaded.has("catalogue"))return"";let t=this.count();return`${g(t,"tool")}\
@@ -2820,19 +2821,19 @@ let e=[...new Set(t.map(({server:o})=>o).filter(Boolean))];if(!e.length)return n
 o,o])],value:this.filters.server};return m`<${It} ...${i} onChoose=${o=>this.filter({server:o})} />`}empty(t){if(!t)return m`<p class="wb-empty">There are no tools yet.</p>`;
 let e=m`<${R} class="wb-link" label="Show all" onClick=${()=>this.clear()} />`;return m`<p class="wb-empty">No tool matches the filters. ${e}</p>`}table(t){let{
 desk:e,enabled:s,filters:i,opened:o}=this;return m`<${pt}
-      ...${{class:"wb-tools wb-by-need",rows:t,columns:Pk,step:Ku,filters:i,opened:o,name:({name:l})=>l}}
+      ...${{class:"wb-tools wb-by-need",rows:t,columns:Fk,step:Ku,filters:i,opened:o,name:({name:l})=>l}}
       rowClass=${({problem:l})=>l?"wb-unavailable":""}
-      detail=${l=>m`<${Fk} ...${{tool:l,desk:e,enabled:s}} />`}
+      detail=${l=>m`<${Wk} ...${{tool:l,desk:e,enabled:s}} />`}
       onOpen=${l=>this.toggle(l)}
       onGone=${()=>this.search.focus()}
       onSort=${()=>this.filter({})}
     />`}toggle(t){this.opened=this.opened.includes(t)?this.opened.filter(e=>e!==t):[...this.opened,t],this.update(this.enabled)}filter(t){this.filters={...this.
 filters,...t},this.update(this.enabled);let e=this.tools.filter(s=>Hu(s,this.filters)).length;this.desk.announce(`${g(Math.min(e,Ku),"tool")} shown.`)}clear(){this.
-search.value="",this.filter(Uu),this.search.focus()}};function Fk({tool:n,desk:t,enabled:e}){let s=Y(()=>new gs(n,t));return M(()=>s.update(n,e)),M(()=>()=>s.stop(),
+search.value="",this.filter(Uu),this.search.focus()}};function Wk({tool:n,desk:t,enabled:e}){let s=Y(()=>new gs(n,t));return M(()=>s.update(n,e)),M(()=>()=>s.stop(),
 []),m`<${T} element=${s.element} />`}function Hu({name:n,title:t,description:e,kind:s,server:i},{kind:o,server:r,text:l}){if(o!==null&&s!==o||r!==nn&&i!==r)return!1;
 let c=[n,t,e,i].join(`
-`).toLowerCase();return l.split(/\s+/).every(h=>c.includes(h))}function Wk({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var Kk={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},tr=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new k(t),this.
-name=O("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Kk,null,2);this.config=st(i,8,{required:!0}),this.submit=a("button",{class:"wb-b\
+`).toLowerCase();return l.split(/\s+/).every(h=>c.includes(h))}function Kk({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var Uk={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},tr=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new k(t),this.
+name=O("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Uk,null,2);this.config=st(i,8,{required:!0}),this.submit=a("button",{class:"wb-b\
 utton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),r="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://ser\
 vice/name.";this.element=D({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:L("Name",this.name),
 L("Configuration (JSON)",this.config),a("p",{class:"wb-label"},r),et(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
@@ -2841,42 +2842,42 @@ try{let t=Yt(this.config.value),e=t?.mcpServers??t,[[s,i]=[],...o]=Object.entrie
 name??(this.name.value.trim()||(r?s:"")),config:r?i:e}}catch(t){return this.requests.showError(Object.assign(t,{code:"INVALID_ARGUMENTS"})),this.config.focus(),
 null}}};var er=class{constructor(t){this.desk=t,this.element=a("div",{class:"wb-stack"})}get servers(){return[...this.desk.store.tables.servers.values()].filter(({name:t})=>t)}failing(){
 return this.servers.filter(({state:t})=>t==="failed"||t==="invalid").length}update(t){let{desk:e}=this,s=this.servers.sort((r,l)=>ne(r.name,l.name)),i=e.store.tables.
-servers.get("")?.error.message??null,o=!s.length&&i===null&&e.store.loaded.has("servers");X(m`<${Uk} ...${{desk:e,servers:s,problem:i,isEmpty:o,enabled:t}} />`,
-this.element)}};function Uk({desk:n,servers:t,problem:e,isEmpty:s,enabled:i}){let[o,r]=N(!1),l=H(null),c=H(null),h=()=>c.current.firstChild.focus();Be(l,h);let d=y=>m`<${R} ...${y} label="Add a server…" onClick=${()=>r(
+servers.get("")?.error.message??null,o=!s.length&&i===null&&e.store.loaded.has("servers");X(m`<${Hk} ...${{desk:e,servers:s,problem:i,isEmpty:o,enabled:t}} />`,
+this.element)}};function Hk({desk:n,servers:t,problem:e,isEmpty:s,enabled:i}){let[o,r]=N(!1),l=H(null),c=H(null),h=()=>c.current.firstChild.focus();Be(l,h);let d=y=>m`<${R} ...${y} label="Add a server…" onClick=${()=>r(
 !0)} />`,u=y=>{r(!1),h(),y&&n.announce(`${y.name} is added: ${y.state}.`)},f="No MCP servers yet. The tools of a server can be called by the agents that you gra\
-nt them, and in the chat.",p=y=>m`<${Gk} key=${y.name} ...${{desk:n,server:y,enabled:i}} />`;return m`<div ref=${c} class="wb-line">${d()}</div>
+nt them, and in the chat.",p=y=>m`<${Vk} key=${y.name} ...${{desk:n,server:y,enabled:i}} />`;return m`<div ref=${c} class="wb-line">${d()}</div>
     ${o&&m`<${Vu} desk=${n} server=${null} onDone=${u} />`}
     ${e!==null&&m`<p class="wb-message">${e}</p>`}
     ${s&&m`<p class="wb-empty">${f} ${d({class:"wb-link"})}</p>`}
     <ul ref=${l} class="wb-entries" aria-label="MCP servers">
       ${t.map(p)}
     </ul>`}var Gu={ready:["Ready","completed"],starting:["Starting","in_progress"],failed:["Down","failed"],stopped:["Stopped","pending"],disabled:["Switched of\
-f","cancelled"],untrusted:["Waits for your trust","shield"],refused:["Refused","cancelled"],invalid:["Invalid","warning"]},Hk=new Set(["disabled","untrusted","r\
-efused","invalid"]);function Gk({desk:n,server:t,enabled:e}){let{name:s,state:i,target:o,tools:r}=t,[l,c]=N(!1),[h,d]=N(!1),u=I(n),{question:f,ask:p}=be(),y=async(S,A={})=>{
+f","cancelled"],untrusted:["Waits for your trust","shield"],refused:["Refused","cancelled"],invalid:["Invalid","warning"]},Gk=new Set(["disabled","untrusted","r\
+efused","invalid"]);function Vk({desk:n,server:t,enabled:e}){let{name:s,state:i,target:o,tools:r}=t,[l,c]=N(!1),[h,d]=N(!1),u=I(n),{question:f,ask:p}=be(),y=async(S,A={})=>{
 d(!0);let j=await u.run(S,{name:s,...A});return d(!1),j},[$,_]=Gu[i]??[i,"question"],v={desk:n,server:t,enabled:e&&!h,run:y,ask:p};return m`<li>
     <div class="wb-entry wb-server">
       <${R} class="wb-opener" label=${s} aria-expanded=${l} onClick=${()=>c(!l)} />
       <span class="wb-state wb-server-state"><${J} name=${_} /><span>${$}</span></span>
       <code class="wb-muted wb-grow wb-cut" title=${o}>${o}</code>
       <span class="wb-muted">${i==="ready"&&g(r.length,"tool")}</span>
-      <span class="wb-entry-actions"><${Vk} ...${v} /></span>
+      <span class="wb-entry-actions"><${Jk} ...${v} /></span>
     </div>
     <div class="wb-stack">
-      <div>${zk(t).map(S=>m`<${Jk} text=${S} />`)}</div>
+      <div>${Yk(t).map(S=>m`<${zk} text=${S} />`)}</div>
       ${f}
       <${T} element=${u.errorBox} />
-      ${l&&m`<${Yk} server=${t} />`}
+      ${l&&m`<${Xk} server=${t} />`}
     </div>
-  </li>`}function Vu({desk:n,server:t,onDone:e}){let s=Y(()=>new tr(n,t,e));return M(()=>s.focus(),[]),m`<${T} element=${s.element} />`}function Vk({desk:n,server:t,
+  </li>`}function Vu({desk:n,server:t,onDone:e}){let s=Y(()=>new tr(n,t,e));return M(()=>s.focus(),[]),m`<${T} element=${s.element} />`}function Jk({desk:n,server:t,
 enabled:e,run:s,ask:i}){let{name:o,state:r}=t,l=y=>n.announce(`${o}: ${Gu[y.state]?.[0]??y.state}.`),c=r==="disabled",h={label:c?"Switch on":"Switch off",working:c?
 "Starting…":"Stopping…",act:()=>s("update_tool_server",{enabled:c}),onDone:l},d={label:"Restart",working:"Restarting…",act:()=>s("restart_tool_server"),onDone:l},
 u={form:Vu,desk:n,server:t},f={label:`Remove ${o}`,working:"Removing…",consequence:"Its configuration is removed, and its tools can be called no more.",act:()=>s(
 "remove_tool_server"),onDone:()=>n.announce(`${o} is removed.`)},p=(y,$,_=R)=>{let v={class:"wb-link wb-quiet",label:y,name:`${y} ${o}`,disabled:!e};return m`<${_} key=${y} ...${v} ...${$} />`};
-return m`${!Hk.has(r)&&p("Restart",d,mt)}
+return m`${!Gk.has(r)&&p("Restart",d,mt)}
   ${p(h.label,{...h,key:"use"},mt)}
   ${p("Edit…",{onClick:y=>i(y,u)})}
-  ${p("Remove…",{onClick:y=>i(y,f)})}`}function Jk({text:n}){return m`<div class="wb-message"><${J} name="warning" /><span>${n}</span></div>`}function zk({problem:n,
-state:t,warnings:e=[]}){return[...n?[`${n}${t==="untrusted"?" The question is in the inbox.":""}`]:[],...e]}function Yk({server:n}){let{about:t,confined:e,restarts:s,
+  ${p("Remove…",{onClick:y=>i(y,f)})}`}function zk({text:n}){return m`<div class="wb-message"><${J} name="warning" /><span>${n}</span></div>`}function Yk({problem:n,
+state:t,warnings:e=[]}){return[...n?[`${n}${t==="untrusted"?" The question is in the inbox.":""}`]:[],...e]}function Xk({server:n}){let{about:t,confined:e,restarts:s,
 tools:i,left_out:o,tool_problems:r,log:l}=n,c=[["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&V(i,30)],[
 "Left out",o>0&&`${g(o,"tool")}: ${r.join("; ")}`]],h=m`<div>
     <div class="wb-label">Standard error</div>
@@ -2895,12 +2896,12 @@ this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i
 target:s,state:i,conflicts:o,steps:r}=t;this.name=e;let l={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(l)return this.onDone(l),!1;let c=o.map(u=>a("li",{},a("code",{class:"wb-wrap"},u))),h=c.
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=gt(c.length?"warning":"completed",`${s} is being merged into ${e}. ${h}`);
-return this.lead.replaceChildren(d,a("ul",{class:"wb-list"},...c)),this.steps.replaceChildren(...r.map(u=>a("li",{},...ct(u)))),this.steps.hidden=!c.length,!0}};var Xk={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Ns=new Set(
-["awaiting","failing","checking"]),Qk=new Set(["pending","claimed","in_progress"]),Zk=new Set(["claimed","in_progress"]);function wl(n,t){if(n.status==="integra\
+return this.lead.replaceChildren(d,a("ul",{class:"wb-list"},...c)),this.steps.replaceChildren(...r.map(u=>a("li",{},...ct(u)))),this.steps.hidden=!c.length,!0}};var Qk={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Ns=new Set(
+["awaiting","failing","checking"]),Zk=new Set(["pending","claimed","in_progress"]),tv=new Set(["claimed","in_progress"]);function wl(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=ke(n,t);if(!e)return"active";let s=os(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function ir(n,t){return t==="queued"?`Queued, ${ze(n.queue_place)}`:Xk[t]}function Ju(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+"passed"?"awaiting":s}function ir(n,t){return t==="queued"?`Queued, ${ze(n.queue_place)}`:Qk[t]}function Ju(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=Pt(i,t);i.worktree&&Me(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
-!i.worktree||!Qk.has(i.status)||(s(i.worktree).tasks+=1,Zk.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
+!i.worktree||!Zk.has(i.status)||(s(i.worktree).tasks+=1,tv.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function on(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function or(n){let t=new Map;for(let[i,o]of on(n)){let r=o.join(`
 `);t.set(r,{files:o,others:[...t.get(r)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${V(o,6)} in ${V(i,4)}`,s=[...t.values()].map(e);return n.problem?
@@ -2908,19 +2909,19 @@ s])]}function or(n){let t=new Map;for(let[i,o]of on(n)){let r=o.join(`
 ve`:"",h=s===1?"It is":"They are",d=`${g(s,"uncommitted file")}: ${V(i,5,s)}`,u=c?`The branch ${r} is deleted, with ${c}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${r} is deleted; ${l} has all its commits.`;return[s?`${d}. ${h} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?u:`The branch ${r} is kept${c?`, with its ${c}`:""}.`,t.length?`${V(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var tv=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),ev=new Set(["queued","integrating","closed"]),As=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+Boolean)}var ev=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),sv=new Set(["queued","integrating","closed"]),As=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new k(t),this.review=w("","wb-button wb-compact",e.open),this.request=w("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=w("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=w("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=w("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=a("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=a("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:r,integration_target:l}=t,
-c=Ns.has(e),h=c&&Gs(t,ke(t,this.desk.store.tables)),d=ev.has(e);b(this.review,c&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+c=Ns.has(e),h=c&&Gs(t,ke(t,this.desk.store.tables)),d=sv.has(e);b(this.review,c&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!h&&!t.conflicts?.length),this.requests.busy||b(this.request,h?"Request again":"Request integration"),x(this.update,"title",`Merge ${g(r??
 0,"commit")} of ${l} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=c&&!h||d||!o,this.update.hidden=d||!r||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let u of[this.review,this.request,this.resolve,this.discard])x(u,
 "aria-label",`${u.textContent} ${i}`);x(this.update,"aria-label",`Update ${i} from ${l}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
-worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(sv(t,e,s.conflicts)):
+worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(nv(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
 worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new nr(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
@@ -2931,45 +2932,45 @@ this.worktree,this.agents,e.box.checked);s.textContent!==l.join("")&&s.replaceCh
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:r}=this.worktree,l=this.
 force||!!(o||e&&r),c={worktree_name:i,reason:t,delete_branch:e,force:l},h=await this.requests.run("discard_worktree",c,s,"Discarding…");if(!h)return this.onRefused(
 s);this.clear();let d=h.branch_kept===!1?"Its branch was deleted too":`Its branch ${h.branch_name} is kept`,u=h.bundle?` What is on no other branch was saved in\
- ${h.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${u}`)}onRefused(t){this.force=tv.has(this.requests.error?.code),this.force&&b(t,`Discard ${this.worktree.
-id} anyway`)}};function sv(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${V(e)}. Nothing was changed. Press “Resolve conflicts…” for\
- the steps.`}}var nv={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function bl(n){
-return q(nv[n])}function iv(n){return n.length>2?`${n.length} others: ${V(n,2)}`:n.join(", ")}var rr=class{constructor(t,e,s){let i=E("worktree");this.mark=a("s\
+ ${h.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${u}`)}onRefused(t){this.force=ev.has(this.requests.error?.code),this.force&&b(t,`Discard ${this.worktree.
+id} anyway`)}};function nv(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${V(e)}. Nothing was changed. Press “Resolve conflicts…” for\
+ the steps.`}}var iv={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function bl(n){
+return q(iv[n])}function ov(n){return n.length>2?`${n.length} others: ${V(n,2)}`:n.join(", ")}var rr=class{constructor(t,e,s){let i=E("worktree");this.mark=a("s\
 pan",{class:"wb-mark"}),this.opener=w(t,"wb-opener",()=>s.open(t)),this.opener.id=i,this.state=a("span",{class:"wb-worktree-state"}),this.branches=a("span",{class:"\
 wb-muted wb-cut"}),this.counts=a("div",{class:"wb-cut wb-digits"}),this.facts=a("div",{class:"wb-muted wb-cut"}),this.conflicts=a("div",{class:"wb-worktree-conf\
 licts"}),this.actions=new As(e,{open:()=>s.open(t),done:s.done});let o=a("div",{class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=
 a("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},a("div",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,
 this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){this.drawn!==e&&this.mark.replaceChildren(bl(e)),this.drawn=e,this.element.classList.
-toggle("wb-attention",Ns.has(e)),b(this.state,ir(t,e)),b(this.branches,ov(t)),x(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),gl(this.counts,
+toggle("wb-attention",Ns.has(e)),b(this.state,ir(t,e)),b(this.branches,rv(t)),x(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),gl(this.counts,
 t);let o=yl(t,s,i);b(this.facts,o),x(this.facts,"title",o),this.drawConflicts(t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=on(t),s=e.length>0||!!t.
-problem,i=e.map(([l,c])=>`${l} (${g(c.length,"file")})`),o=e.length?`Conflicts with ${iv(i)}`:"No conflicts predicted",r=t.problem??o;this.conflicts.textContent!==
+problem,i=e.map(([l,c])=>`${l} (${g(c.length,"file")})`),o=e.length?`Conflicts with ${ov(i)}`:"No conflicts predicted",r=t.problem??o;this.conflicts.textContent!==
 r&&(x(this.conflicts,"title",or(t).join(`
-`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[q("warning")]:[],a("span",{class:"wb-cut"},r)))}};function ov({id:n,branch_name:t,
+`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[q("warning")]:[],a("span",{class:"wb-cut"},r)))}};function rv({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function gl(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let r=d=>d.toLocaleString(
 "en"),l=[t?`${r(t)} ahead`:"",e?`${r(e)} behind`:""],c=s?`${g(s,"file")} +${r(i)} −${r(o)}`:"",h=[l.filter(Boolean).join(", ")||"no new commits",c].filter(Boolean).
 join(" · ");b(n,h),x(n,"title",h)}function yl({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&Dt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
-itted`:null,e.size?V([...e],2):"no agent",s?g(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var rv=[{key:"name",label:"Worktree",value:({name:n})=>n,cell:av},{key:"status",label:"Became",value:({status:n})=>n,cell:lv},{key:"branch_name",label:"Branch",
-value:({branch_name:n})=>n,cell:cv},{key:"requester",label:"Requested by",value:n=>ar(n).requester},{key:"by",label:"Decided by",value:n=>ar(n).by},{key:"closed\
-_at",label:"When",value:({closed_at:n})=>n,cell:({closed_at:n})=>m`<span title=${n}>${B(n)}</span>`},{key:"reason",label:"Reason",value:n=>ar(n).reason,cell:hv}],
+itted`:null,e.size?V([...e],2):"no agent",s?g(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var av=[{key:"name",label:"Worktree",value:({name:n})=>n,cell:lv},{key:"status",label:"Became",value:({status:n})=>n,cell:cv},{key:"branch_name",label:"Branch",
+value:({branch_name:n})=>n,cell:hv},{key:"requester",label:"Requested by",value:n=>ar(n).requester},{key:"by",label:"Decided by",value:n=>ar(n).by},{key:"closed\
+_at",label:"When",value:({closed_at:n})=>n,cell:({closed_at:n})=>m`<span title=${n}>${B(n)}</span>`},{key:"reason",label:"Reason",value:n=>ar(n).reason,cell:dv}],
 lr=class{constructor(t){this.store=t,this.element=a("div",{class:"wb-stack"})}get rows(){return[...this.store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){
-let{rows:t}=this,s=m`<div class="wb-matrix-box"><${pt} ...${{class:"wb-closed","aria-label":"Closed worktrees",columns:rv,rows:t}} /></div>`,i=m`<p class="wb-empty">No worktree has been integrated or discarded yet.</p>`;
-X(t.length?s:i,this.element)}},Yu=({status:n})=>n==="integrated";function av(n){let t=m`<${J} name=${Yu(n)?"completed":"cancelled"} />`;return m`<span class="wb-line">${t}<strong>${n.
-name}</strong></span>`}function lv(n){if(!Yu(n))return"discarded";let{integration_target:t,integrated_commit:e}=n,s=m`<code title=${e}>${e.slice(0,7)}</code>`;return m`<span>merged into <code>${t}</code> as ${s}</span>`}
-function cv({branch_name:n,branch_kept:t}){return m`<span><code>${n}</code>${t?"":" (deleted)"}</span>`}function hv(n){let t=n.bundle&&`Unmerged work is saved i\
+let{rows:t}=this,s=m`<div class="wb-matrix-box"><${pt} ...${{class:"wb-closed","aria-label":"Closed worktrees",columns:av,rows:t}} /></div>`,i=m`<p class="wb-empty">No worktree has been integrated or discarded yet.</p>`;
+X(t.length?s:i,this.element)}},Yu=({status:n})=>n==="integrated";function lv(n){let t=m`<${J} name=${Yu(n)?"completed":"cancelled"} />`;return m`<span class="wb-line">${t}<strong>${n.
+name}</strong></span>`}function cv(n){if(!Yu(n))return"discarded";let{integration_target:t,integrated_commit:e}=n,s=m`<code title=${e}>${e.slice(0,7)}</code>`;return m`<span>merged into <code>${t}</code> as ${s}</span>`}
+function hv({branch_name:n,branch_kept:t}){return m`<span><code>${n}</code>${t?"":" (deleted)"}</span>`}function dv(n){let t=n.bundle&&`Unmerged work is saved i\
 n ${n.bundle}`;return[ar(n).reason,t].filter(Boolean).join(" ")}function ar({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrated"||!t?{requester:"",
-by:e,reason:s}:{requester:t.asker??t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var dv="Point at a number to see the files, or press it to keep them in view.",$l={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},rn=(n,t)=>n.
+by:e,reason:s}:{requester:t.asker??t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var uv="Point at a number to see the files, or press it to keep them in view.",$l={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},rn=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),cr=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=a("p",{class:"wb-muted"}),this.caption=
 a("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=a("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=a("div",{}),this.box=a("div",{class:"wb-matrix-box"},this.table),this.hint=a("p",{class:"w\
-b-muted wb-matrix-hint"},dv),this.pair=a("div",{class:"wb-box wb-stack wb-pair",id:E("pair"),hidden:!0}),this.element=a("div",{class:"wb-stack"},this.summary,this.
+b-muted wb-matrix-hint"},uv),this.pair=a("div",{class:"wb-box wb-stack wb-pair",id:E("pair"),hidden:!0}),this.element=a("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,b(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
-...t.length?[fv(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
+...t.length?[wv(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:l,other:c,is_target:h})=>h?[l]:[l,c])),o=s-i.size,r=` ${g(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${g(t.length,"pair")} would conflict if integrated now.${o>0?r:""}`}drawTable(t){let{names:e,
-targets:s,cells:i}=uv(t),o=[...s.map(h=>[h,!0]),...e.map(h=>[h,!1])],r=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,l=a(
-"tr",{},a("td",{}),...o.map(([h,d])=>mv(h,d))),c=e.map(h=>{let d=o.map(([u,f])=>this.cell(i.get(`${h}
+targets:s,cells:i}=mv(t),o=[...s.map(h=>[h,!0]),...e.map(h=>[h,!1])],r=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,l=a(
+"tr",{},a("td",{}),...o.map(([h,d])=>pv(h,d))),c=e.map(h=>{let d=o.map(([u,f])=>this.cell(i.get(`${h}
 ${u}`),h,u,f));return a("tr",{},a("th",{scope:"row",title:h},h),...d)});this.table.replaceChildren(this.caption,a("thead",{},l),a("tbody",{},...c)),r&&this.table.
 querySelector(`[data-pair="${CSS.escape(r)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return a("td",{class:o?"wb-matrix-same":null},a("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let r=`${e} and ${s}: ${g(t.files.length,"file")}`,l=w(String(t.files.length),"wb-matrix-cell",()=>this.select(t),r);return x(
@@ -2981,15 +2982,15 @@ is_target?", its target,":""} change the same lines of ${g(t.files.length,"file"
 {},a("strong",{},t.one)," and ",a("strong",{},t.other),i)),a("ul",{class:"wb-list"},...t.files.map(o=>a("li",{},a("code",{class:"wb-wrap"},o)))),a("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in $l){t.preventDefault();let e=Xu(t.target.closest("td"),$l[t.key]);for(;e&&!e.querySelector("button");)e=Xu(e,
-$l[t.key]);e?.querySelector("button").focus()}}}};function uv(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
+$l[t.key]);e?.querySelector("button").focus()}}}};function mv(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
-${i.one}`,i));return{names:[...t].sort(rn),targets:[...e].sort(rn),cells:s}}function mv(n,t){let e=t?`${n}, a target`:n;return a("th",{scope:"col",class:t?"wb-m\
+${i.one}`,i));return{names:[...t].sort(rn),targets:[...e].sort(rn),cells:s}}function pv(n,t){let e=t?`${n}, a target`:n;return a("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},a("span",{},n))}function Xu(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
-e]}function pv(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let r of o){t.has(r)||t.set(r,{path:r,targets:new Set,worktrees:new Set,pairs:0});
+e]}function fv(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let r of o){t.has(r)||t.set(r,{path:r,targets:new Set,worktrees:new Set,pairs:0});
 let l=t.get(r);l.pairs+=1,l.worktrees.add(e),(i?l.targets:l.worktrees).add(s)}return[...t.values()].map(e=>({...e,targets:[...e.targets].sort(rn),worktrees:[...e.
-worktrees].sort(rn)})).sort((e,s)=>s.pairs-e.pairs||rn(e.path,s.path))}function fv(n,t){let e=["File","Changed on the same lines in","Pairs"].map(o=>a("th",{scope:"\
-col"},o)),s=pv(n).map(o=>wv(o,t));return a("table",{class:"wb-table wb-conflict-files","aria-label":"Conflicts by file"},a("thead",{},a("tr",{},...e)),a("tbody",
-{},...s))}function wv({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(l=>w(l,"wb-link",()=>i(l),`Open ${l} (${n})`)),r=t.map(l=>a("strong",{title:`${l}, a\
+worktrees].sort(rn)})).sort((e,s)=>s.pairs-e.pairs||rn(e.path,s.path))}function wv(n,t){let e=["File","Changed on the same lines in","Pairs"].map(o=>a("th",{scope:"\
+col"},o)),s=fv(n).map(o=>bv(o,t));return a("table",{class:"wb-table wb-conflict-files","aria-label":"Conflicts by file"},a("thead",{},a("tr",{},...e)),a("tbody",
+{},...s))}function bv({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(l=>w(l,"wb-link",()=>i(l),`Open ${l} (${n})`)),r=t.map(l=>a("strong",{title:`${l}, a\
  target`},l));return a("tr",{class:"wb-table-row"},a("th",{scope:"row",class:"wb-conflict-file",title:n},a("code",{},n)),a("td",{},a("span",{class:"wb-line"},...r,
 ...o)),a("td",{class:"wb-digits"},g(s,"pair")))}var an="tr.wb-diff-line",dr=class{constructor(t,e){this.on=e,this.rows=[],t.addEventListener("click",s=>this.onClick(s)),t.addEventListener("keydown",s=>this.onKey(
 s))}clear(){for(let t of this.rows)t.classList.remove("wb-chosen");this.rows=[],this.anchor=null}onClick(t){let e=t.target.closest(".wb-diff-number")?.closest(an);
@@ -3002,7 +3003,7 @@ hr(i)===hr(t)?i:t;let o=Qu(t),r=[o.indexOf(this.anchor),o.indexOf(t)].sort((l,c)
 -chosen")}commentOn(t,e){this.choose(t[0],!1),this.choose(t.at(-1),!0),this.comment(e)}comment(t){let e=this.rows.map(r=>r.line).filter(r=>this.on.canComment(r));
 if(!e.length)return;let s=e.some(r=>r.kind!=="-")?"new":"old",i=e.map(r=>s==="old"||r.kind!=="-"?r[s]:null).filter(Boolean),o={side:s,first:Math.min(...i),last:Math.
 max(...i),cell:t};this.on.comment({file:hr(this.rows[0]),rows:this.rows,...o})}};function Qu(n){return[...n.closest("table").querySelectorAll(an)]}function hr(n){
-return n.closest(".wb-diff-file").file}function Zu(n){n.tabIndex=-1,n.focus()}var tm="implementer",bv=new Set(["pending","claimed","in_progress"]),ur=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new k(t),this.drafts=new Map,
+return n.closest(".wb-diff-file").file}function Zu(n){n.tabIndex=-1,n.focus()}var tm="implementer",gv=new Set(["pending","claimed","in_progress"]),ur=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new k(t),this.drafts=new Map,
 this.editing=new Map,this.opener=w("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
 this.summary=a("p",{class:"wb-strong"}),this.note=st("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
 on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=it("Create a task with them for",()=>{}),this.persona=C([],"",{class:"wb-input wb-narrow","aria-l\
@@ -3011,7 +3012,7 @@ n",()=>this.discardAll());let t=w("Cancel","wb-button",()=>this.toggle(!1)),e=a(
 return D({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.send(),escape:()=>this.toggle(!1)},this.summary,a("p",{class:"\
 wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it a range."),this.note,e,this.requests.errorBox)}get mine(){return this.
 drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===
-t.id&&bv.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
+t.id&&gv.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
 "active";let e=Ot(this.desk.store.tables),s=this.persona.value||(e.some(([i])=>i===tm)?tm:void 0);K(this.persona,[["",e]],s),this.draw()}toggle(t=this.element.hidden,e=!0){
 this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).focus()}draw(){let t=this.mine.length;b(this.
 summary,t?`${g(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,W(!this.requests.busy&&(t>0||this.note.value.trim()!==
@@ -3026,15 +3027,15 @@ let r=ah(e,{edit:()=>{let l=d=>{e.text=d,this.editing.delete(e),this.changed("Co
 {save:l,cancel:c});this.editing.set(e,h),r.replaceWith(h.element),h.focus()},remove:()=>{this.drafts.set(this.name,this.mine.filter(l=>l!==e)),this.changed("Com\
 ment removed."),this.opener.focus()}});Hs(t,e,r)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){this.drafts.delete(this.name),this.
 editing.clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;
-let s=gv(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[r,l]]of i.entries()){let c=l.map(({path:u,side:f,line:p,end_line:y,text:$})=>({path:u,side:f,line:p,end_line:y,
+let s=yv(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[r,l]]of i.entries()){let c=l.map(({path:u,side:f,line:p,end_line:y,text:$})=>({path:u,side:f,line:p,end_line:y,
 text:$})),h=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:c,commit:r,note:o===0?e:"",persona_id:h};if(!await this.
 requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??[]).filter(u=>!l.includes(u)));for(let u of l)
-this.editing.delete(u);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function gv(n){
-let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var yv="600px",em={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},mr=class{constructor(t){this.desk=t,this.side="committed",this.review=
+this.editing.delete(u);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function yv(n){
+let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var $v="600px",em={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},mr=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new ur(t,{changed:()=>this.drawComments()}),this.requested=new Qn(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new k(
 t);let e=E("diff");this.empty=a("p",{class:"wb-empty"}),this.main=a("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=a("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:yv})}toolbar(t){
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:$v})}toolbar(t){
 this.sides=new tt(em,"Show changes that are",s=>this.setSide(s)),this.summary=a("span",{class:"wb-muted wb-grow"}),this.toggleAll=w("Close all","wb-link",()=>this.
 onToggleAll());let e=a("h3",{class:"wb-heading",id:t},"Changes");return a("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=w("Show them","wb-link",()=>this.refresh.now());return this.newer=a("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
@@ -3090,8 +3091,8 @@ t.path),gl(this.counts,t),b(this.facts,yl(t,s,i)),this.drawProblems(or(t)),this.
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>gt("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=ke(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var $v=6,nm={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},kl={pending:["For you",(n,t)=>Ns.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>on(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},kv=(n,t)=>n.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var kv=6,nm={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},kl={pending:["For you",(n,t)=>Ns.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>on(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},vv=(n,t)=>n.
 id.localeCompare(t.id,void 0,{numeric:!0}),fr=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new k(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=E("worktrees"),o=l=>this.showNote(l);this.note=a("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new pr(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new cr(t,l=>this.open(l)),this.closed=new lr(t),this.
@@ -3104,7 +3105,7 @@ closed.element];return a("div",{class:"wb-stack"},...r,...l)}toolbar(t){this.sum
 s",i=>this.setMode(i)),this.search=ht("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new _t(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=w("New worktree…",
 "wb-button",()=>this.openForm());let e=a("h3",{class:"wb-heading",id:t},"Worktrees"),s=a("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return a("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(kv)}count(){
+this.newButton);return a("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(vv)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=Ju(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(h=>[h.id,wl(h,i)])),
 r=this.mode==="cards";this.drawToolbar(s,o,t);let l=r?s.filter(h=>this.matches(h,o.get(h.id),t(h.id))):[],c=(h,d)=>h.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -3112,7 +3113,7 @@ cards.show(l.map(({id:h})=>h),c),this.noMatch.hidden=!r||l.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;b(this.summary,t.length?g(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let r=this.closed.rows.length;this.
-modes.setLabel("closed",r?`Closed ${r.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!r,this.search.hidden=!i||t.length<=$v,this.chips.element.
+modes.setLabel("closed",r?`Closed ${r.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!r,this.search.hidden=!i||t.length<=kv,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let l=Object.entries(kl).map(([c,[h,d]])=>({key:c,label:h,count:t.filter(u=>d(u,e.
 get(u.id),s(u.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...l],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
@@ -3137,7 +3138,7 @@ run(),escape:i},a("div",{class:"wb-fields wb-fields-3"},L("Name",this.name),L("B
 source)),et(this.submit,i),this.requests.errorBox)}focus(){this.name.focus()}async run(){let t={name:this.name.value.trim(),branch_name:this.branch.value.trim()||
 null,source_branch:this.source.value.trim()||null},e=await this.requests.run("create_worktree",t,this.submit,"Creating…");e?this.onDone(e):this.requests.error?.
 code==="BRANCH_EXISTS"&&!t.branch_name?this.offer(this.requests.error.details):this.name.focus()}offer({branch:t}){this.branch.value=t,b(this.submit,`Continue ${t}`),
-this.submit.focus()}};var[_l,wr,br,gr,xl,yr,Sl,im,,El,vv,om]=Array(12).keys(),rm=5,_v={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"D\
+this.submit.focus()}};var[_l,wr,br,gr,xl,yr,Sl,im,,El,_v,om]=Array(12).keys(),rm=5,xv={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"D\
 isconnected"},Tl=class extends fs{constructor(t,e,{tab:s,alone:i},o){super(t,e);let r=u=>this.announce(u);this.untrusted=new eo(t);let l={connect:()=>this.showConnect(),
 review:u=>this.showWorktree(u)};this.inbox=new zs(t,e,r,o,l),this.taskSummary=new Ol(this.openers()),this.tasks=new Yo(t,e,r,o),this.unattended=new to({store:t,
 channel:e,announce:r}),this.holds=new Dn({store:t,channel:e,announce:r},o),this.worktrees=new fr(t,e,r),this.agents=new Yn(t,e,r,o,l.connect),this.definitions=new Ui(
@@ -3154,13 +3155,13 @@ this.failed.append(q("failed"),this.failedLabel),a("div",{class:"wb-top"},t,this
 wr),this.tasks.jump(t)},agent:t=>{this.showTab(gr),this.agents.reveal(t)},tasks:()=>this.showTab(wr),failed:()=>this.showFailed(),inbox:()=>this.showTab(_l),tools:()=>{
 this.showTab(yr),this.tools.setMode("calls")}}}onTab(){this.announce(""),this.draw()}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showFailed(){this.
 showTab(wr),this.tasks.showFailed()}showWorktree(t){this.showTab(br),this.worktrees.open(t)}showConnect(){this.showTab(om),this.admin.focusConnect()}draw(){let{
-state:t}=this.channel.link;this.dot.dataset.state=t,b(this.linkLabel,_v[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.
+state:t}=this.channel.link;this.dot.dataset.state=t,b(this.linkLabel,xv[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.
 update(),this.holds.update();let s=[...this.store.tables.tasks.values()].filter(({status:i})=>i==="failed").length;this.failed.hidden=!s,b(this.failedLabel,`${g(
 s,"task")} failed`),this.tabs.setCount(_l,this.inbox.waiting,!0),this.tabs.setCount(br,this.worktrees.count()),this.tabs.setCount(gr,this.agents.count(e)),this.
 tabs.setCount(xl,this.definitions.count()),this.tabs.setCount(yr,this.tools.count()),this.tabs.setCount(Sl,this.chat.count()),this.tabs.setCount(El,this.personalities.
 count()),this.tabs.at===_l&&this.taskSummary.update(this.outline()),this.tabs.at===wr&&this.tasks.update(this.outline()),this.tabs.at===br&&this.worktrees.update(
 t,e),this.tabs.at===gr&&this.agents.update(e),this.tabs.at===xl&&this.definitions.update(t,e),this.tabs.at===yr&&this.tools.update(t,e),this.tabs.at===Sl&&this.
-chat.update(t,e),this.tabs.at===im&&this.runs.update(t,e),this.tabs.at===El&&this.personalities.update(t,e),this.tabs.at===vv&&this.projects.update(),this.tabs.
+chat.update(t,e),this.tabs.at===im&&this.runs.update(t,e),this.tabs.at===El&&this.personalities.update(t,e),this.tabs.at===_v&&this.projects.update(),this.tabs.
 at===om&&this.admin.update()}outline(){let{version:t,tables:e}=this.store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new _s(e.tasks)}),
 this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===br&&this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===gr&&this.agents.update(t),this.
 tabs.at===xl&&this.definitions.update(this.definitions.enabled,t),this.tabs.at===yr&&this.tools.update(this.tools.enabled,t),this.tabs.at===Sl&&this.chat.update(
@@ -3170,8 +3171,8 @@ P("Failed for good",this.list),this.failed.hidden=!0,this.element=a("section",{c
 summary,s),this.progress.meter,this.failed)}update(t){this.progress.update(t);let e=[...t.tasks.values()].filter(({status:i})=>i==="failed").reverse(),s=JSON.stringify(
 e.map(({id:i,title:o,error_message:r})=>[i,o,r]));s!==this.key&&this.drawFailed(e),this.key=s,this.element.hidden=!t.tasks.size}drawFailed(t){let e=t.slice(0,rm).
 map(({id:o,title:r,error_message:l})=>{let c=w(`#${o} ${r}`,"wb-link wb-cut",()=>this.open.task(o));return a("li",{},q("failed"),c,a("span",{class:"wb-muted wb-\
-grow wb-cut"},xv(l)))}),s=t.length-rm,i=w(`Show all ${t.length.toLocaleString("en")}`,"wb-link",this.open.failed);this.list.replaceChildren(...e,...s>0?[a("li",
-{},i)]:[]),this.failed.hidden=!t.length}};function xv(n){return n?.split(`
-`,1)[0]??""}var WD=()=>{let n=new Zi,t,e;return{initialize({model:s,signal:i}){Dd(s),t=new _n(s,n,i),new Ji(s,n,t,i);let o={tab:s.get("tab"),alone:s.get("alone")};
-e=new Qi(s,(r,l)=>r.append(new Tl(n,t,o,l).element))},render({model:s,el:i,signal:o}){let r=s.get("approval_ids");r?i.append(new Yi(n,t,r,o).element):s.get("doc\
-ked")?e.render(i,o):e.show(i,o)}}};export{WD as default};
+grow wb-cut"},Sv(l)))}),s=t.length-rm,i=w(`Show all ${t.length.toLocaleString("en")}`,"wb-link",this.open.failed);this.list.replaceChildren(...e,...s>0?[a("li",
+{},i)]:[]),this.failed.hidden=!t.length}};function Sv(n){return n?.split(`
+`,1)[0]??""}var KD=()=>{let n=new Zi,t,e;return{initialize({model:s,signal:i}){Dd(s),n.notebook=s.widget_manager?.context?.path??null,t=new _n(s,n,i),new Ji(s,n,
+t,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Qi(s,(r,l)=>r.append(new Tl(n,t,o,l).element))},render({model:s,el:i,signal:o}){let r=s.get("approval_i\
+ds");r?i.append(new Yi(n,t,r,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{KD as default};

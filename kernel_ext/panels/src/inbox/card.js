@@ -163,7 +163,7 @@ export class ApprovalCard {
     setAttribute(this.approveButton, "aria-label", `${label}: ${this.name}`);
     this.approveButton.classList.toggle("wb-primary", !kind.discouraged(approval, this.tables));
     this.drawLines(kind.lines?.(approval) ?? []);
-    const warnings = kind.warnings?.(approval, this.tables) ?? [];
+    const warnings = kind.warnings?.(approval, this.tables, this.store.notebook) ?? [];
     const key = warnings.join("\n");
     const lines = () => warnings.map((text) => message("warning", ...prose(text)));
     if (key !== this.drawnWarnings) this.warnings.replaceChildren(...lines());

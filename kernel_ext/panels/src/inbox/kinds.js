@@ -27,7 +27,7 @@ import { trust } from "./trust.js";
  * @property {(approval: any, tables: Tables) => (Node|string|null)[]} summary what approving at once would do
  * @property {(approval: any) => string[]} [lines] what decides it, a line each
  * @property {(approval: any) => string} [facts] further facts, in one line
- * @property {(approval: any, tables: Tables) => string[]} [warnings]
+ * @property {(approval: any, tables: Tables, notebook: string|null) => string[]} [warnings] `notebook`: the path of the one that is open here
  * @property {() => Live} [live] what goes on meanwhile
  * @property {(approval: any, tables: Tables) => boolean} discouraged whether approving is not the likely answer
  * @property {(approval: any) => {label: string, consequence: string, choices: object}|null} [confirmation] asked before

@@ -36,10 +36,13 @@ export const integration = {
     ];
   },
   lines: ({ payload }) => payload.decides ?? [],
-  warnings: (approval, tables) =>
-    [requestedText(approval, tables), movedWarning(approval, tables), ...payloadWarnings(approval.payload)].filter(
-      Boolean,
-    ),
+  warnings: (approval, tables, notebook) =>
+    [
+      requestedText(approval, tables),
+      movedWarning(approval, tables),
+      notebookWarning(approval.payload, notebook),
+      ...payloadWarnings(approval.payload),
+    ].filter(Boolean),
   live: () => new LiveGates(),
   confirmation: (approval) => {
     const { payload } = approval;
@@ -75,6 +78,14 @@ function movedWarning({ payload }, tables) {
   const { worktree: name } = payload;
   if (!branchMoved(tables.worktrees.get(name), { payload })) return null;
   return `${name} has new commits since its integration was requested: approving would be refused. Request the integration again in the Worktrees tab.`;
+}
+
+/** Paths are from the repository, that of the open notebook from where Jupyter was started. */
+function notebookWarning({ files, target }, notebook) {
+  const isOpen = ({ path }) => notebook && (`/${notebook}`.endsWith(`/${path}`) || path.endsWith(`/${notebook}`));
+  const changed = files.find(isOpen);
+  if (!changed) return null;
+  return `It changes ${changed.path}, which is open here. Commit it before; if ${target} is checked out, reload it from the disk afterwards.`;
 }
 
 function payloadWarnings(payload) {

@@ -46,6 +46,8 @@ export class Store {
     this.touched = null;
     /** The tables that have come so far; slow ones come after the first snapshot. @type {Set<string>} */
     this.loaded = new Set();
+    /** The path of the notebook that shows the panel, where the page tells it. @type {string|null} */
+    this.notebook = null;
     this.listeners = new Set();
   }
 
