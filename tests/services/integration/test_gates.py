@@ -186,7 +186,11 @@ async def test_a_gate_that_takes_too_long_is_ended_with_all_it_started(settings:
         question,
     ):
         (gate,) = (await approval(workbench, question))["payload"]["gates"]
-        assert (gate["state"], gate["exit_code"], gate["output"]) == ("timeout", None, "begun\n")
+        assert (gate["state"], gate["exit_code"], gate["output"]) == (
+            "timeout",
+            None,
+            "begun\nThe command was ended: it took longer than 1 s.",
+        )
         assert gate["seconds"] >= 1.0
     assert [command for command in _commands() if command.startswith("sleep 0.601e3")] == []
 
