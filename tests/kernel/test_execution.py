@@ -46,14 +46,14 @@ def test_a_plan_is_carried_out_in_a_cell_interrupted_and_goes_on(serving: Kernel
 
 
 def test_a_budget_of_a_plan_that_is_carried_out_in_a_cell_holds_it_up(serving: Kernel) -> None:
-    serving.run(PLAN.replace("100", "0"))
-    account = serving.run('await wb.carry_out("tidy", budget="1 attempt")')
-    assert "Plan tidy: 1 of 2 tasks done" in account
+    serving.run(PLAN.replace("100", "0").replace("tidy", "tight"))
+    account = serving.run('await wb.carry_out("tight", budget="1 attempt")')
+    assert "Plan tight: 1 of 2 tasks done" in account
     assert "Only your decisions are waited for." in account
-    morning = serving.run('print(wb.account(wb.plans["tidy"]))')
+    morning = serving.run('print(wb.account(wb.plans["tight"]))')
     assert "`%workbench approve" in morning, "each task has its next command, as it is typed here"
     assert "budget used up" in morning
     assert "PLAN_NOT_FOUND" in serving.error('wb.account("none")')
-    assert "BAD_BUDGET" in serving.error('await wb.carry_out("tidy", budget="much")')
+    assert "BAD_BUDGET" in serving.error('await wb.carry_out("tight", budget="much")')
     serving.run('(asked,) = [one for one in wb.approvals if one.kind == "budget"]\nasked.approve()')
-    assert "2 of 2 tasks done" in serving.run('await wb.carry_out("tidy")')
+    assert "2 of 2 tasks done" in serving.run('await wb.carry_out("tight")')
