@@ -92,6 +92,23 @@ class Agent(Spawned):
         self._key = changes.get("agent_id", self._key)
         self.refresh()
 
+    def tell(self, text: str, *, interrupt: bool = False) -> None:
+        """Tell it something: `agent.tell("Use CSV.")`.
+
+        Args:
+            interrupt: end the turn that its program is in.
+
+        Raises:
+            WorkbenchError: see the operation ``tell``.
+        """
+        self._call("tell", agent_id=self.agent_id, text=text, interrupt=interrupt)
+
+    @property
+    def messages(self) -> Table:
+        """What it was told, asked and answered, the newest first."""
+        table: Table = self._notebook.run(["messages", "--agent", self.agent_id])
+        return table
+
     def revoke(self, reason: str = "") -> None:
         """Revoke its admission: its token stops working at once.
 

@@ -113,6 +113,20 @@ class Task(Row):
         """
         self._change("reassign_task", task_id=self.id, assigned_agent_id=agent_id, reason=reason)
 
+    def comment(self, text: str) -> None:
+        """Comment on it: its agent gets the comment, and so does everyone who does it later.
+
+        Raises:
+            WorkbenchError: see the operation ``comment_on_task``.
+        """
+        self._call("comment_on_task", task_id=self.id, text=text)
+
+    @property
+    def messages(self) -> Table:
+        """The comments on it, and the questions of its agents, the newest first."""
+        table: Table = self._notebook.run(["messages", "--task", str(self.id)])
+        return table
+
     def diff(self, attempt: int) -> Any:
         """What an attempt made that did not complete the task, as a unified diff.
 

@@ -45,6 +45,10 @@ def test_a_scheduled_plan_is_carried_out_by_the_server_also_when_its_process_is_
     monkeypatch.chdir(repository)
     monkeypatch.setenv("WORKBENCH_PROJECT", str(repository))
     Path("plan.yaml").write_text(PLAN)
+    assert (
+        "has no task for planer, only for implementer."
+        in typed("run", "plan.yaml", "--at", "22:00", "--staff", "planer=1").err
+    )
     without = typed("run", "plan.yaml", "--at", "22:00", "--every", "weekday")
     assert "`workbench start --detach --on-boot` starts one" in without.out
     detached.start(migrated, 0)

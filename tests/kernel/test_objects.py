@@ -78,6 +78,7 @@ def test_a_row_reads_what_its_list_has_not_and_has_the_actions_of_the_panel(serv
     serving.run("count.assign(None)")
     serving.run("count.cancel(); count.retry('after all'); count.prioritize(10)")
     assert serving.run("count.status") == "'pending'"
+    assert "Keep the header." in serving.run('count.comment("Keep the header."); count.messages')
     shown = serving.run("count")
     assert "1 Count" in shown
     assert "It has not been claimed yet." in shown
@@ -167,6 +168,8 @@ def test_an_agent_is_admitted_changed_and_deleted(serving: Kernel) -> None:
     assert serving.run("ada.name, [agent.agent_id for agent in wb.agents]") == "('Ada', ['ada'])"
     assert "her name" in serving.run("ada.changes")
     assert "{}" not in serving.run("ada"), "what it has none of is left out"
+    assert "Use CSV." in serving.run('ada.tell("Use CSV."); ada.messages')
+    assert "NOT_SUPERVISED" in serving.fail('ada.tell("Stop.", interrupt=True)')["evalue"]
     serving.run("ada.delete('gone')")
     assert serving.run("len(wb.agents), len(wb.agents(deleted=True))") == "(0, 1)"
     assert "AGENT_NOT_FOUND" in serving.run("ada"), "it is shown as it was, and why it cannot be read"

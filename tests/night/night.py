@@ -22,7 +22,6 @@ from workbench.state.settings import shipped
 
 HERE = Path(__file__).parent
 CREWS = {"implementer": "claude", "reviewer": "codex", "tester": "gemini"}
-TURN_MINUTES = 3.0
 GONE_MINUTES = 5.0
 DISK_MEGABYTES = 400
 KEYS = {"ANTHROPIC_API_KEY": "sk-ant-night", "OPENAI_API_KEY": "sk-night", "GEMINI_API_KEY": "AIza-night"}
@@ -35,16 +34,18 @@ class Script:
 
     Args:
         tasks: how many tasks there are; of which some work as `liars`, `bunglers` and `silent` say (their numbers).
-        turns: how many turns of `TURN_MINUTES` a task takes.
+        turns, turn_minutes: how many turns a task takes, and how long one.
         places: how many worktrees, and so agents, each persona has.
         limits: `(provider, from, until)`.
         killed_workers, killed_servers, restarts: when; servers and machines are there again after `GONE_MINUTES`.
         full: from when until when the project's disk is full.
+        silence_seconds: how long a program may say nothing before it is ended; after half of that it is silent.
     """
 
     tasks: int
     turns: int
     places: int
+    turn_minutes: float = 3.0
     liars: Sequence[int] = ()
     bunglers: Sequence[int] = ()
     silent: Sequence[int] = ()
@@ -53,11 +54,12 @@ class Script:
     killed_servers: Sequence[float] = ()
     restarts: Sequence[float] = ()
     full: Sequence[tuple[float, float]] = ()
+    silence_seconds: float = 1_800.0
 
     @property
     def undisturbed(self) -> Script:
         """The same work on a night on which nothing goes wrong."""
-        return Script(self.tasks, self.turns, self.places)
+        return Script(self.tasks, self.turns, self.places, self.turn_minutes)
 
     def plan(self) -> str:
         """The plan of the night."""
@@ -85,11 +87,12 @@ class Script:
         return {"tasks": tasks, "limits": [list(limit) for limit in self.limits]}
 
     def _attempts(self, number: int) -> list[list[list[Any]]]:
-        look = [[TURN_MINUTES, "$ wc -l data/penguins_raw.csv"]] * (self.turns - 2)
-        end = [[TURN_MINUTES, "It is done."]]
+        pause = self.turn_minutes
+        look = [[pause, "$ wc -l data/penguins_raw.csv"]] * (self.turns - 2)
+        end = [[pause, "It is done."]]
         write = f"mkdir -p night && {_sum(number, self.tasks)} > {file_of(number)}"
-        good = [*look, [TURN_MINUTES, f"$ {write}"], *end]
-        bad = [*look, [TURN_MINUTES, f"$ mkdir -p night && echo wrong > {file_of(number)}"], *end]
+        good = [*look, [pause, f"$ {write}"], *end]
+        bad = [*look, [pause, f"$ mkdir -p night && echo wrong > {file_of(number)}"], *end]
         if number in self.liars:
             return [end, good]
         if number in self.bunglers:
@@ -133,7 +136,9 @@ class Night:
             (programs / name).chmod(0o755)
         (home / ".config" / "workbench").mkdir(parents=True)
         told = f'notify_command = "cat >> {self.place}/told && echo >> {self.place}/told"\n'
-        read = f'confinement_read = "{programs}"\n'
+        read = f'confinement_read = "{programs}"\nprocess_sample_seconds = 30\n'
+        silence = self.script.silence_seconds
+        read += f"agent_silence_seconds = {silence}\nstall_seconds = {silence / 2}\n"
         (home / ".config" / "workbench" / "settings.toml").write_text(told + read)
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("WORKBENCH_", "PYTEST_"))}

@@ -25,10 +25,11 @@ from tests.worker.test_real_failures import for_test as failing
 from tests.worker.test_real_programs import PROGRAMS, for_test
 from workbench.rules.profile import Profile
 from workbench.state.settings import Settings
+from workbench.worker import messages
 from workbench.worker.attempt import AttemptOutcome
 from workbench.worker.messages import Mailbox
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 
 BOUNDARY, INTERRUPTING = "Write CSV, please.", "Stop that: it is enough."
 
@@ -40,6 +41,7 @@ class Inbox:
     messages: list[dict[str, Any]] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     seen: list[int] = field(default_factory=list)
+    asked: int = 0
 
     def tell(self, text: str, *, interrupts: bool = False) -> None:
         """Have something for the agent."""
@@ -50,6 +52,7 @@ class Inbox:
     async def deliver(self, after: int = 0, taken: Sequence[int] = (), wait_seconds: float = 0) -> Any:
         """The server's operation."""
         self.seen += taken
+        self.asked += 1
         while not (unseen := [one for one in self.messages if one["id"] > after and one["id"] not in self.seen]):
             if not wait_seconds:
                 return []
@@ -81,6 +84,29 @@ async def test_a_program_that_ended_its_turn_with_a_message_in_its_pipe_gets_ano
     assert "Do it." in prompt["message"]["content"][0]["text"]
     assert BOUNDARY in message["message"]["content"][0]["text"]
     assert (inbox.seen, outcome.usage and outcome.usage.output_tokens) == ([1], 4)
+
+
+async def test_an_agent_that_waits_for_messages_itself_is_not_told_twice(
+    run: Runner, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "PAUSE_SECONDS", 0.02)
+    reads = {"type": "tool_use", "id": "t1", "name": "mcp__workbench__read_messages", "input": {}}
+    gets = {"type": "tool_result", "tool_use_id": "t1", "content": BOUNDARY}
+    lines = [
+        INIT,
+        *({"type": kind, "message": {"content": [block]}} for kind, block in (("assistant", reads), ("user", gets))),
+    ]
+    waits = 'until [ -e go ]; do sleep 0.02; done; tail -n 2 "$out"; cat > got'
+    attempt = asyncio.create_task(scripted(run, f'head -n 1; head -n 2 "$out"; {waits}', *lines, RESULT)(None))
+    await run.has_output.wait()
+    inbox.tell(BOUNDARY)
+    asked = inbox.asked
+    while inbox.asked < asked + 3:
+        await asyncio.sleep(0.01)
+    inbox.seen.append(1)  # the server's answer to its call
+    (run.place / "go").touch()
+    assert (await attempt).ok
+    assert (run.place / "got").read_text() == ""
 
 
 async def told_while_it_runs(run: Runner, inbox: Inbox) -> AttemptOutcome:
@@ -142,7 +168,6 @@ async def test_an_agent_that_speaks_acp_is_prompted_with_a_message(run: Runner, 
     assert (prompts, inbox.seen) == ([about] if when == "before" else ["Do it.", about], [1])
 
 
-@pytest.mark.long
 @pytest.mark.node
 @pytest.mark.parametrize("name", ["codex", "gemini"])
 async def test_a_real_program_that_is_interrupted_continues_its_own_conversation(
@@ -176,7 +201,6 @@ def requests(model: FakeModel) -> list[str]:
     return [json.dumps(request["messages"][-2:]) for request in asked]
 
 
-@pytest.mark.long
 @pytest.mark.node
 async def test_a_message_reaches_a_running_claude_code_at_its_next_tool_boundary_or_interrupts_it(
     settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 OUTCOME_LENGTH = 500
 """Characters of an error that is noted."""
+BAR_LENGTH = 20
 _ERASE = "\r\x1b[K"
 
 
@@ -79,12 +81,17 @@ def run(
 
 
 def _scheduled(client: OperatorClient, plan: str, options: Mapping[str, Any]) -> Note:
-    """Store when a plan is carried out, and say what starts it."""
+    """Store when a plan is carried out, and say what starts it; refused now without those who are needed then."""
+    from workbench.execution.execution import Execution
+    from workbench.rules.execution import parse_staff
+
+    crew = parse_staff(options["staff"]) if options["staff"] else ()
     client.create_project()
     given = {name: value for name, value in options.items() if value is not None}
     name, text = _named(client.call, plan)
     if text is not None:
         client.call("create_plan", text=text, update=True)
+    Execution(client.call, name, crew, partly=options["partly"]).require_staff()
     schedule = client.call("schedule_plan", plan=name, **given)
     again = f", then every {schedule['every']}" if schedule["every"] else ""
     says = f"The plan {schedule['plan']} is carried out at {plain(schedule['next_at'])}{again}, by the server."
@@ -125,7 +132,7 @@ def _carried_out(
             _require_staff(execution)
             expected = call("estimate_costs", plan=name, staff=as_text(execution.staff))
             click.echo(inert_line(expected["sentence"]), err=True)
-            with _showing() as show:
+            with showing() as show:
                 standing = carry_out(execution, show, is_over=is_over, goes_on=lambda now: _ask(execution, now))
         account = account_of(call, name)
         table = account_table(account, standing, expected)
@@ -219,15 +226,18 @@ def _when(until: str | None) -> Callable[[], bool]:
 
 
 @contextmanager
-def _showing() -> Iterator[Callable[[Standing], None]]:
-    """Show the progress on standard error: one line that changes; in a pipe, a line for each change."""
-    shown, is_terminal = "", sys.stderr.isatty()
+def showing() -> Iterator[Callable[[Standing], None]]:
+    """Show the progress on standard error: a bar and a line that change, the line alone where both do not fit; where
+    nothing can be erased, a line for each change."""
+    shown, begun, is_live = "", time.monotonic(), sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def show(standing: Standing) -> None:
         nonlocal shown
         line = inert_line(standing.line)
-        if is_terminal:
-            click.echo(f"{_ERASE}{line[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
+        if is_live:
+            columns = shutil.get_terminal_size().columns - 1
+            whole = f"{_bar(standing)} {line}, {(time.monotonic() - begun) / 60:.0f} min"
+            click.echo(f"{_ERASE}{whole if len(whole) <= columns else line[:columns]}", nl=False, err=True)
         elif line != shown:
             click.echo(line, err=True)
         shown = line
@@ -235,8 +245,13 @@ def _showing() -> Iterator[Callable[[Standing], None]]:
     try:
         yield show
     finally:
-        if is_terminal:
+        if is_live:
             click.echo(_ERASE, nl=False, err=True)
+
+
+def _bar(standing: Standing) -> str:
+    done = round(BAR_LENGTH * standing.counts.get("completed", 0) / (sum(standing.counts.values()) or 1))
+    return f"[{'#' * done}{'.' * (BAR_LENGTH - done)}]"
 
 
 def _ask(execution: Execution, standing: Standing) -> bool:

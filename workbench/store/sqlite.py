@@ -33,7 +33,7 @@ from typing import Any, TypeVar
 from pydantic_core import to_json
 
 from workbench.errors import Unavailable
-from workbench.model import wall_clock
+from workbench.model import SECOND, wall_clock
 from workbench.store.base import Reader, Row, Statements, StoreStats, Tx, Values
 from workbench.store.examination import require_whole, store_error
 from workbench.store.fence import BUSY_SECONDS, Fence
@@ -55,6 +55,8 @@ CHECKPOINT_PAGES = 1_000
 """The write-ahead log is folded into the database, by the commit itself, when it holds this many pages (4 MB)."""
 READERS = 2
 STATS_COMMITS = 4_096
+FULL_AGAIN = 60 * SECOND
+"""A disk that is full again so soon counts as full all the time."""
 CHECK_SECONDS = 2.0
 """How long SQLite may look for damage, at most, before a store is opened after a crash."""
 
@@ -351,7 +353,9 @@ class SqliteStore:
         """Note from when until when commits failed because the disk was full."""
         is_full, lasts = is_full_disk(error), self._full is not None and self._full[1] is None
         if is_full and not lasts:
-            self._full = self.now(), None
+            since, until = self._full or (0, None)
+            goes_on = until is not None and self.now() - until < FULL_AGAIN
+            self._full = since if goes_on else self.now(), None
         elif lasts and self._full is not None and not is_full:
             self._full = self._full[0], self.now()
 

@@ -1004,11 +1004,11 @@ has(s),disabled:!!l},p={label:c?"Remove":"Comment",name:`Comment on ${r}`,onClic
       ${u.map(y=>m`<td title=${y}>${y}</td>`)}
       <td><${R} class="wb-link wb-quiet" ...${p} /></td>
     </tr>
-    ${c&&m`<${pw} of=${n} id=${s} name=${r} />`}`}function mw({task:{title:n,run:t,check:e},children:s}){let i=[t,e&&["check:",e.run??e]].filter(Boolean).map(o=>[
-o].flat(2).join(" "));return m`<label class="wb-check-label">
-    ${s}
+    ${c&&m`<${pw} of=${n} id=${s} name=${r} />`}`}function mw({task:{title:n,run:t,check:e,needs:s},children:i}){let o=[t,e&&["check:",e.run??e],s&&["needs",s]].
+filter(Boolean).map(r=>[r].flat(2).join(" "));return m`<label class="wb-check-label">
+    ${i}
     <span title=${n}>${n}</span>
-    ${i.map(o=>m`<code title=${o}>${o}</code>`)}
+    ${o.map(r=>m`<code title=${r}>${r}</code>`)}
   </label>`}function pw({of:n,id:t,name:e}){return m`<tr>
     <td colspan="6">
       <input

@@ -14,7 +14,7 @@ import pytest
 
 from tests import given
 from tests.confinement.outside_hosts import GREETING, host, serve_files
-from tests.conftest import git
+from tests.conftest import admitted, git
 from tests.services.worktrees.lab import approval, ask, commit, everything, finished, settled, states, worktree_row
 from tests.unkillable import unkillable
 from workbench.app import Workbench
@@ -186,7 +186,11 @@ async def test_a_gate_that_takes_too_long_is_ended_with_all_it_started(settings:
         question,
     ):
         (gate,) = (await approval(workbench, question))["payload"]["gates"]
-        assert (gate["state"], gate["exit_code"], gate["output"]) == ("timeout", None, "begun\n")
+        assert (gate["state"], gate["exit_code"], gate["output"]) == (
+            "timeout",
+            None,
+            "begun\nThe command was ended: it took longer than 1 s.",
+        )
         assert gate["seconds"] >= 1.0
     assert [command for command in _commands() if command.startswith("sleep 0.601e3")] == []
 
@@ -335,3 +339,19 @@ def test_a_mistake_in_the_projects_file_is_reported(repository: Path, text: str)
     (repository / ".aiswarm" / "settings.toml").write_bytes(text.encode("latin-1"))
     with pytest.raises(BadInput, match=r"BAD_SETTINGS.*settings\.toml"):
         Settings(project=repository)
+
+
+async def test_no_gate_is_begun_beside_a_task_that_is_alone_on_the_machine(
+    settings: Settings, repository: Path, tmp_path: Path
+) -> None:
+    async with project(settings, PASS, served=True) as workbench:
+        commit(await given.worktree(workbench))
+        ada = await admitted(workbench, "ada")
+        timing = await given.task(workbench, needs={"exclusive": True})
+        await given.claim(workbench, ada, timing)
+        question = await ask(workbench)
+        await workbench.duties["running gates"].perform(workbench._ctx)
+        assert states(await approval(workbench, question)) == ["waiting"]
+        async with workbench.feed.subscribe("gate.ended") as events:
+            await given.done_by(workbench, ada, "complete_task", timing)
+            assert (await anext(events)).data["state"] == "passed"

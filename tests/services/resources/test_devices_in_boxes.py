@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,9 +14,12 @@ from typing import Any
 import pytest
 
 from tests import given
+from tests.chance import SOAK, chance
 from tests.conftest import Served
 from tests.services.processes.running import process, serving, spawn
 from tests.worker.working import done, output_of
+from workbench.analytics.live import Live, refresh
+from workbench.analytics.questions import SqlQuestion
 from workbench.confinement import abilities
 from workbench.state.settings import Settings
 
@@ -29,8 +33,8 @@ pytestmark = [
 
 @pytest.fixture
 def devices(on_disk: Path) -> list[Path]:
-    """Two device files that stand in for those of GPUs."""
-    paths = [on_disk / f"device{number}" for number in range(2)]
+    """Four device files that stand in for those of GPUs."""
+    paths = [on_disk / f"device{number}" for number in range(4)]
     for path in paths:
         os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     return paths
@@ -47,7 +51,7 @@ async def lending(settings: Settings, devices: list[Path], **more: Any) -> Async
 async def test_a_command_and_its_check_have_the_device_of_their_attempt_and_no_other(
     settings: Settings, repository: Path, devices: list[Path]
 ) -> None:
-    own, other = devices
+    own, other = devices = devices[:2]
     sees = f'test "$CUDA_VISIBLE_DEVICES" = device0 && echo x >> {own} && ! cat {other} && test $OMP_NUM_THREADS = 3'
     async with lending(settings, devices) as served:
         await served.workbench.call("create_worktree", name="lab")
@@ -83,3 +87,33 @@ async def test_a_killed_worker_leaves_nothing_on_its_device_and_the_next_one_get
         assert killed["leased"] == again["leased"] == {"devices": ["device0"], "amounts": {}, "alone": False}
         (row,) = [row for row in (await served.workbench.call("list_resources"))["resources"] if row["device"]]
         assert row["holders"] == []
+
+
+@pytest.mark.skipif(not SOAK, reason="it takes minutes: make soak")
+@pytest.mark.timeout(1_800)
+async def test_twelve_workers_share_four_devices_without_a_collision_and_keep_them_busy(
+    settings: Settings, repository: Path, devices: list[Path]
+) -> None:
+    random = chance("lengths")
+    lengths = [1 + 22 * random.random() ** 2 for _ in range(300)]
+    foreign = " && ".join(
+        f'{{ [ "$CUDA_VISIBLE_DEVICES" = {path.name} ] || ! (exec 8<> {path}); }}' for path in devices
+    )
+    take = f'exec 9<> {devices[0].parent}/"$CUDA_VISIBLE_DEVICES"; flock -n 9 && {foreign} && date +%s.%N'
+    run = {"persona_id": "implementer", "needs": {"gpu": 1}, "max_retries": 0}
+    new = [{"title": "t", "run": f"{take} && sleep {length} && date +%s.%N", **run} for length in lengths]
+    async with lending(settings, devices) as served:
+        call = served.workbench.call
+        for number in range(12):
+            await spawn(served, name=f"worker{number}")
+        began = time.time()
+        ids = (await call("create_tasks", tasks=new))["task_ids"]
+        for task_id in ids:
+            task = await given.reached(served.workbench, task_id, "completed", "failed")
+            assert task["status"] == "completed", task["error_message"]
+        took = time.time() - began
+        print(f"commands ran for {sum(lengths) / took / len(devices):.1%} of the time of {len(devices)} devices")
+        live = Live()
+        query = "SELECT sum(seconds) FROM leases WHERE name = 'gpu'"
+        ((leased,),) = live.run(await refresh(live, served.workbench.store), SqlQuestion(query)).fetchall()
+        assert leased / took / len(devices) >= 0.9

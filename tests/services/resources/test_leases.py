@@ -17,7 +17,7 @@ from tests.services.tasks.leases.calls import beat, do, sweep
 from workbench.analytics.live import Live
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
-from workbench.services.resources import leases
+from workbench.services.resources import leases, machine
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
@@ -242,6 +242,8 @@ async def test_what_shrinks_while_it_is_held_stays_with_its_holder_and_nothing_n
     assert await holders(workbench) == {"gpu1": f"task {task} (ada)"}
     (row,) = [row for row in (await workbench.call("list_resources"))["resources"] if row["device"] == "gpu1"]
     assert row["problem"] == f"{devices[1]} is not there"
+    gone = given.refused("DEVICE_GONE", machine.lent, workbench.settings, {"devices": ["gpu0", "gpu1"]})
+    assert gone.message.startswith("The GPU gpu1 is there no more")
     other = await needing(workbench, {"gpu": 2})
     assert await taken(workbench, ben) is None
     await do(workbench, ada, "complete_task", task)

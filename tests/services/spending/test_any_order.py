@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,7 +32,7 @@ from workbench.store.migrate import scripts
 from workbench.store.queries import Dialect, Query
 from workbench.store.sqlite import open_store
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 SUMS = Query("sums", "SELECT * FROM spent")
 REQUESTS = Query("requests", "SELECT * FROM spending")
@@ -60,6 +61,8 @@ class Spending(RuleBasedStateMachine):
         self.runner = self.closing.enter_context(asyncio.Runner())
         folder = self.closing.enter_context(TemporaryDirectory())
         self.settings = Settings(project=Path(folder), retry_base_seconds=1, lease_seconds=100)
+        self.settings.database.parent.mkdir()
+        self.settings.database.write_bytes(empty())
         self.store = open_store(self.settings.database, self.clock)
         self.closing.callback(self.store.close)
         self.parents: dict[str, str | None] = dict.fromkeys(NAMES)
@@ -197,6 +200,14 @@ class Spending(RuleBasedStateMachine):
             for scope, sums in expected.items()
             if any(sums.values())
         }
+
+
+@cache
+def empty() -> bytes:
+    """A store in which nothing has happened: its migrations take longer than what is tried."""
+    with TemporaryDirectory() as folder:
+        open_store(path := Path(folder) / "empty.db").close()
+        return path.read_bytes()
 
 
 def scopes(row: Row, tasks: dict[int, int | None], runs: dict[int, int | None]) -> list[str]:

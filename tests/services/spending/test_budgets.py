@@ -131,6 +131,20 @@ async def test_what_a_person_sets_stays_when_the_same_is_declared_again(workbenc
     assert (await workbench.call("list_budgets"))["budgets"] == []
 
 
+async def test_what_the_settings_state_is_set_once_until_they_state_something_else(migrated: Settings) -> None:
+    async def limits_of(change: float | None, **settings: Any) -> list[Any]:
+        async with Workbench.open(migrated.model_copy(update=settings)) as workbench:
+            if change is not None:
+                await workbench.call("set_budget", scope="project", usd=change)
+            return [one["usd"] for one in (await workbench.call("list_budgets"))["budgets"]]
+
+    assert await limits_of(None, budget_usd=5.0) == [5]
+    assert await limits_of(50.0, budget_usd=5.0) == [50]
+    assert await limits_of(None, budget_usd=5.0) == [50]
+    assert await limits_of(None, budget_usd=6.0) == [6]
+    assert await limits_of(None) == []
+
+
 async def test_a_persona_states_its_budget_in_its_front_matter(workbench: Workbench, ada: Admitted) -> None:
     async def save(budget: str) -> None:
         await workbench.call("save_persona", persona_id="implementer", text=f"---\nbudget: {budget}\n---\nDo it.")

@@ -24,7 +24,7 @@ tasks:
   - {{name: load, title: Load the data, persona: implementer, budget: 2usd, run: "curl -H 'token={SECRET}' x"}}
   - {{name: model, title: Model, persona: implementer, worktree: lab, after: [load], check: pytest -q}}
   - {{name: fit, title: Fit, persona: implementer, parent: model, budget: 3usd}}
-  - {{name: plot, title: Plot, persona: reviewer, after: [model]}}
+  - {{name: plot, title: Plot, persona: reviewer, after: [model], needs: "gpu=1,vram=12G"}}
   - {{name: write, title: Write, persona: reviewer, after: [plot], on_failure: ignore}}
 """
 
@@ -128,6 +128,7 @@ async def test_a_large_plan_of_an_agent_begins_when_a_person_approves_it(
         ("write", 0),
     ]
     assert SECRET not in str(tree)
+    assert tree["tasks"][3]["needs"] == "1 GPU with 12G"
 
     decided = await workbench.call("approve", approval_id=asked["id"])
     assert decided["outcome"]["tasks"] == 5

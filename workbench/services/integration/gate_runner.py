@@ -13,6 +13,7 @@ from workbench.rules.integration import GateState
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration import gates, proposal
+from workbench.services.resources import leases
 from workbench.services.worktrees.places import gates_held
 from workbench.services.worktrees.trials import TrialResult
 from workbench.store.base import Reader, Tx
@@ -25,7 +26,10 @@ _ENDED = frozenset({GateState.PASSED, GateState.FAILED, GateState.TIMEOUT})
 
 @duty("running gates", 5.0, wakes=True)
 async def check_all(ctx: Ctx) -> None:
-    """Run the gates of every integration that has not been checked yet, oldest first."""
+    """Run the gates of every integration that has not been checked yet, oldest first; none beside a task that is
+    alone on the machine."""
+    if await ctx.read(leases.alone):
+        return
     for row in await ctx.read(lambda tx: tx.all(SQL.unchecked)):
         await check(ctx, int(row["approval_id"]))
 

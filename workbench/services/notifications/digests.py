@@ -209,7 +209,8 @@ def _silent(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
 
 
 def _budget(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
-    return happened.subject, f"80 % of the budget of {happened.data['what']} is used."
+    what = happened.data.get("what", happened.subject.removeprefix("budget:"))  # older events have their subject only
+    return happened.subject, f"80 % of the budget of {what} is used."
 
 
 def _done(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:

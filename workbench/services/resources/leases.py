@@ -99,6 +99,11 @@ def taken_gpus(tx: Reader, agent: str) -> set[str]:
     return {row["gpu"] for row in tx.all(SQL.taken_gpus, agent=agent)}
 
 
+def alone(tx: Reader) -> int:
+    """The task that is alone on the machine; 0: none is."""
+    return next((row["task_id"] for row in tx.all(SQL.held) if row["name"] == ALONE), 0)
+
+
 def leased_gpus(tx: Reader) -> set[str]:
     """The GPUs that attempts hold."""
     return {row["device"] for row in tx.all(SQL.held) if row["name"] == GPU}
@@ -113,12 +118,10 @@ def waits(tx: Reader, settings: Settings | None) -> Waits:
     if tx.one(SQL.is_any) is None:
         return Waits(is_any=False)
     texts = [row["needs"] for row in tx.all(SQL.stated_needs)]
-    held = tx.all(SQL.held)
     asked = tx.all(SQL.long_waits, _patience(settings, tx.now)) if texts and settings else []
     groups = {text: read(text) for text in dict.fromkeys(("", *texts))}
     there = stock(tx, counts_attempts=any(needs.exclusive for needs in groups.values()))
     short = tuple(text for text, needs in groups.items() if there.lacking(needs))
-    alone = next((row["task_id"] for row in held if row["name"] == ALONE), 0)
     patient = [row for row in asked if row["needs"] in groups and not there.missing(groups[row["needs"]])]
     held_back: dict[str, int] = {}
     first = {row["needs"]: at for at, row in reversed([*enumerate(patient)])}
@@ -127,7 +130,7 @@ def waits(tx: Reader, settings: Settings | None) -> Waits:
         rival = next((row["task_id"] for row in before if needs.competes(groups[row["needs"]])), None)
         if rival is not None and text not in short:
             held_back[text] = rival
-    return Waits(short, held_back, alone)
+    return Waits(short, held_back, alone(tx))
 
 
 def _patience(settings: Settings, now: int) -> dict[str, int]:
@@ -170,7 +173,7 @@ def take(tx: Tx, task_id: int, attempt: int) -> str | None:
     devices = stock(tx, counts_attempts=False).choose(needs)
     leases: list[tuple[str, str, int]] = [(GPU, device, 1) for device in devices]
     leases += [(name, "", amount) for name, amount in needs.amounts.items()]
-    if needs.exclusive and not any(row["name"] == ALONE for row in tx.all(SQL.held)):  # or the task above it is alone
+    if needs.exclusive and not alone(tx):  # else the task above it is
         leases.append((ALONE, MACHINE, 1))
     place = {"task_id": task_id, "attempt": attempt}
     tx.many(SQL.add, [place | {"name": name, "device": device, "amount": n} for name, device, n in leases])

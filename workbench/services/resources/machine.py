@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from workbench.confinement import gpus
 from workbench.confinement.gpus import Gpu
-from workbench.errors import BadInput
+from workbench.errors import BadInput, Conflict
 from workbench.model import Wire
 from workbench.ops import SYSTEM, Ctx
 from workbench.ops.duties import duty, prepares
@@ -102,7 +104,11 @@ def _processors() -> int:
 
 
 def _memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """That of the machine, or of the container in which this runs."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # it has no limit, which is said in a word, or none is told
+        there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text("utf-8")))
+    return there
 
 
 def _gpus(said: StatedResources) -> Iterator[tuple[StatedGpu, Gpu | None, str | None]]:
@@ -135,6 +141,9 @@ def lent(settings: Settings, leased: Mapping[str, Any] | None) -> Lent:
 
     Args:
         leased: what it holds, as `leases.take` recorded it; None: nothing.
+
+    Raises:
+        Conflict: ``DEVICE_GONE``: a device is there no more.
     """
     said, leased = stated(settings), leased or {}
     names, amounts = leased.get("devices", []), leased.get("amounts", {})
@@ -143,7 +152,9 @@ def lent(settings: Settings, leased: Mapping[str, Any] | None) -> Lent:
     if not names:
         hidden = {} if said.gpus == () else dict(gpus.NOTHING_VISIBLE)
         return Lent(variables=hidden | variables, memory_bytes=memory)
-    held = [gpu for _, gpu, _ in _gpus(said) if gpu and gpu.name in names]
+    held = [gpu for _, gpu, problem in _gpus(said) if gpu and not problem and gpu.name in names]
+    if gone := sorted({*names} - {gpu.name for gpu in held}):
+        raise Conflict("DEVICE_GONE", f"The GPU {', '.join(gone)} is there no more: `workbench resources` says why.")
     return Lent(
         devices=[str(path) for path in dict.fromkeys(path for gpu in held for path in gpu.devices)],
         read=[str(path) for path in dict.fromkeys(path for gpu in held for path in gpu.read)],

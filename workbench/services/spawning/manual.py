@@ -16,6 +16,7 @@ from workbench.services.agents.rows import require_agent
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.processes.workplaces import choose_gpu
+from workbench.services.resources import leases
 from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import newcomer, startup
 from workbench.services.spawning import workplace as places
@@ -92,7 +93,8 @@ async def enlist_worker(
     place = await ctx.read(lambda tx: places.place(tx, ctx, who.worktree))
     repository = await startup.repository_of(ctx, place)
     environment = await startup.variables(ctx, who.workplace) | environment
-    gpu = await asyncio.to_thread(choose_gpu, who.workplace)
+    taken = await ctx.read(lambda tx: leases.taken_gpus(tx, ""))
+    gpu = await asyncio.to_thread(choose_gpu, who.workplace, taken)
     confinement = confinement_of(ctx.settings)
     included = await startup.included(ctx, repository, who.workplace)
     start = WorkerStart(token, Path(scratch), environment, confinement, setup, who.workplace, gpu, (), included)

@@ -21,6 +21,7 @@ from workbench.ops.parameters import ApprovalId
 from workbench.present.inert import inert
 from workbench.rules import budgets as amounts
 from workbench.rules.budgets import LIMITS
+from workbench.rules.needs import needs_of, told
 from workbench.rules.secrets.executed import GivenCheck, GivenCommand, GivenText
 from workbench.rules.tasks import approval as rules
 from workbench.rules.tasks.approval import Proposed, SpendingLimit
@@ -48,8 +49,8 @@ _COMMENTS: TypeAdapter[dict[str, str]] = TypeAdapter(Annotated[dict[str, str], F
 class ProposedTask(Wire):
     """A task that waits for approval; `depth` is how many of the tasks above it wait, too.
 
-    `after` are the ids of the tasks that it waits for, and `ignores_failure` whether they may fail. `budget` is what it
-    may spend, with its subtasks.
+    `after` are the ids of the tasks that it waits for, and `ignores_failure` whether they may fail. `needs` are in
+    words. `budget` is what it may spend, with its subtasks.
     """
 
     id: int
@@ -63,6 +64,7 @@ class ProposedTask(Wire):
     ignores_failure: bool
     run: GivenCommand
     check: GivenCheck
+    needs: str | None
     budget: dict[str, float] | None
     due: str | None
 
@@ -71,7 +73,9 @@ class ProposedTasks(Wire):
     """Tasks that wait for approval, each followed by its subtasks; `total` is how many there are."""
 
     SHOWN: ClassVar = Columns(
-        "tasks", "id name title persona_id=persona worktree after check budget", "No task waits for this approval."
+        "tasks",
+        "id name title persona_id=persona worktree after check needs budget",
+        "No task waits for this approval.",
     )
 
     tasks: list[ProposedTask]
@@ -116,6 +120,7 @@ def _shown(row: Row, task: Proposed, depth: int) -> ProposedTask:
         ignores_failure=task.ignores,
         run=json.loads(row["run"]) if row["run"] else None,
         check=json.loads(row["check_stated"]) if row["check_stated"] else None,
+        needs=told(needs) if (needs := needs_of(json.loads(row["needs"] or "null"))) else None,
         budget=_budget(row),
     )
 

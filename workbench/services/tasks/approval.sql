@@ -40,7 +40,7 @@ RETURNING task_id;
 
 -- name: waiting
 SELECT t.id, t.name, t.title, t.parent_id AS parent_task_id, t.run, t.check_stated, t.on_failure, t.due, t.session_id,
-    s.persona_id, s.worktree, b.tokens AS budget_tokens, b.usd AS budget_usd, b.attempts AS budget_attempts,
+    s.persona_id, s.worktree, s.needs, b.tokens AS budget_tokens, b.usd AS budget_usd, b.attempts AS budget_attempts,
     b.seconds AS budget_seconds
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 LEFT JOIN budgets b ON b.scope = 'task:' || CAST(t.id AS TEXT)

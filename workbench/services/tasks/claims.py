@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from asyncio import to_thread
+from contextlib import suppress
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -61,7 +62,8 @@ async def claim_task(
     if claim.task.worktree is not None:
         update["worktree_path"] = str(ctx.settings.worktree(claim.task.worktree))
     if leased := claim.task.attempts[-1].leased:
-        update["variables"] = (await to_thread(machine.lent, ctx.settings, leased.model_dump())).variables
+        with suppress(Conflict):  # a device is there no more: the task is yours, and says what it holds
+            update["variables"] = (await to_thread(machine.lent, ctx.settings, leased.model_dump())).variables
     return claim.model_copy(update=update)
 
 

@@ -7,6 +7,7 @@ imported with all checks. Then the branch and the files are as they were when th
 from __future__ import annotations
 
 import logging
+import shutil
 from asyncio import to_thread
 
 from workbench.errors import Conflict, WorkbenchError
@@ -36,6 +37,8 @@ from workbench.store.base import Row, Tx
 CANNOT_START = (125, 126, 127)
 """Exit statuses of the launcher of a box for a command that did not run."""
 RETRY_SECONDS = 30
+ROOM = 1_000_000
+"""Bytes; with less, git may fail for want of room."""
 WATCH_SECONDS = 0.5
 """How soon supervisors are looked at again that have not ended yet: their end is no event."""
 
@@ -62,6 +65,8 @@ async def put_away(ctx: Ctx, repository: Repository, work: Row, *, briefly: bool
     limit = LOOK_SECONDS if briefly or not work["problem"] else None
     row = await ctx.read(lambda tx: find_worktree(tx, work["worktree"]))
     if row is None or not await to_thread(is_there, place_of(ctx, row)):
+        if row is not None and row["status"] in integration.OPEN and work["problem"]:  # it was set aside
+            await _recreate(ctx, repository, row, work)
         return f"The files of the worktree {work['worktree']} were removed. Its branch has what was imported before."
     try:
         checkout = await to_thread(checkout_of, ctx.settings, repository, place_of(ctx, row), limit=limit)
@@ -73,7 +78,8 @@ async def put_away(ctx: Ctx, repository: Repository, work: Row, *, briefly: bool
             await to_thread(fill_submodules, ctx.settings, repository, place_of(ctx, row), work["base_commit"])
     except WorkbenchError as error:
         is_held_up = error.code == "GIT_TIMEOUT" and limit is None
-        if row["status"] in integration.OPEN and work["problem"] and (is_held_up or _is_of_worktree(error)):
+        is_to_blame = (is_held_up or _is_of_worktree(error)) and not await to_thread(_is_full, ctx, repository)
+        if row["status"] in integration.OPEN and work["problem"] and is_to_blame:
             return await _set_aside(ctx, repository, row, work, error)
         reason = not_yet(error)
         await ctx.write(lambda tx: attempts.failed_to_keep(tx, work, reason))
@@ -94,13 +100,24 @@ async def _set_aside(ctx: Ctx, repository: Repository, row: Row, work: Row, erro
 
     Returns a sentence that says why, and where the files are.
     """
-    place, branch, base = place_of(ctx, row), row["branch_name"], work["base_commit"]
+    place = place_of(ctx, row)
     into = await to_thread(move_to_trash, ctx.settings.trash, place, stamp(ctx))
     ctx.repositories.status_cache.forget(place.path)
-    await to_thread(repository.return_branch, branch, base)
-    await to_thread(add_files, ctx.settings, repository, place, branch, base, existing=True)
-    await import_branch(ctx, repository, row)
+    await _recreate(ctx, repository, row, work)
     return f"Git could not keep what it made ({error.message}) All files of the worktree as it was are in {into}."
+
+
+async def _recreate(ctx: Ctx, repository: Repository, row: Row, work: Row) -> None:
+    """Make a worktree again that was moved away, as it was where an attempt began. If that fails, call it again."""
+    branch, base = row["branch_name"], work["base_commit"]
+    await to_thread(repository.return_branch, branch, base)
+    await to_thread(add_files, ctx.settings, repository, place_of(ctx, row), branch, base, existing=True)
+    await import_branch(ctx, repository, row)
+
+
+def _is_full(ctx: Ctx, repository: Repository) -> bool:
+    """Whether a disk has no room for what git writes, which git does not always say."""
+    return any(shutil.disk_usage(place).free < ROOM for place in (ctx.settings.home, repository.git_dir))
 
 
 def not_yet(error: WorkbenchError) -> str:

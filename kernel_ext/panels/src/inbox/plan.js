@@ -179,8 +179,8 @@ function Line({ of, task, names }) {
     ${commented && html`<${Comment} of=${of} id=${id} name=${name} />`}`;
 }
 
-function What({ task: { title, run, check }, children }) {
-  const commands = [run, check && ["check:", check.run ?? check]]
+function What({ task: { title, run, check, needs }, children }) {
+  const commands = [run, check && ["check:", check.run ?? check], needs && ["needs", needs]]
     .filter(Boolean)
     .map((words) => [words].flat(2).join(" "));
   return html`<label class="wb-check-label">
