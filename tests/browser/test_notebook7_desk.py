@@ -10,6 +10,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.conftest import sound_page
 from tests.browser.desk_lab import Lab, Project, command, output, run, shot, started_lab, view
+from tests.browser.test_notifications_desk import digest_after, toasts
 
 pytest.importorskip("notebook")
 
@@ -33,8 +34,10 @@ def page(context: BrowserContext) -> Iterator[Page]:
 def test_the_panel_works_in_place_where_it_cannot_be_docked(
     open_desk: Callable[..., Locator], project: Project, page: Page
 ) -> None:
+    digest_after(project, 0)
     desk = open_desk(DOCKED, mode="notebooks")
     project.call("register", name="ada", persona_id="planner")
+    expect(toasts(page)).to_contain_text("Workbench: Question 1 waits for you: registration of ada.")
     desk.get_by_role("button", name=re.compile("^Admit")).click()
     expect(desk).to_contain_text("Admitted as ada.")
     project.operate("create_task", title="Count penguins", persona_id="planner")

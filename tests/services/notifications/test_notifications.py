@@ -36,8 +36,26 @@ class Hook:
         self.calls: list[tuple[dict[str, str], dict[str, Any]]] = []
         self.address = ""
         self.called = asyncio.Event()
+        self.answering: set[asyncio.Task[None]] = set()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.answering.add(asyncio.create_task(self._serve(reader, writer)))
+
+    async def close(self) -> None:
+        """End the answers that have no end."""
+        for task in self.answering:
+            task.cancel()
+        await asyncio.gather(*self.answering, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._answer(reader, writer)
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
         body = json.loads(await reader.readexactly(int(headers["content-length"])))
@@ -56,9 +74,6 @@ class Hook:
             writer.write(self.answer)
             with suppress(ConnectionError):  # who has seen enough of a long answer
                 await writer.drain()
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
 
     async def next(self) -> None:
         """Wait for the next call."""
@@ -75,6 +90,7 @@ async def hooked(answer: bytes | None = DONE) -> AsyncIterator[Hook]:
     hook.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/told"
     async with server:
         yield hook
+        await hook.close()
 
 
 def telling(settings: Settings, **changes: Any) -> Settings:

@@ -189,8 +189,8 @@ def _waiting(tx: Reader, subject: str) -> tuple[str, str] | None:
     payload = json.loads(row["payload"])
     if row["kind"] == "agent_question":
         return subject, f"Question {row['id']} waits for you: {payload['agent']} asks: {payload['message']}"
-    names = (payload.get(key) for key in ("name", "worktree", "definition", "tool", "what"))
-    name = next(filter(None, names), row["subject"])
+    names = (payload.get(key) for key in ("name", "plan", "worktree", "definition", "tool", "what"))
+    name = next(filter(None, names), row["subject"].partition(":")[2])
     return subject, f"Question {row['id']} waits for you: {row['kind'].replace('_', ' ')} of {name}."
 
 
