@@ -78,7 +78,7 @@ class Inbox(Wire):
 
 @op(
     allow=Level.WORKER,
-    command=Command("tell AGENT_ID TEXT", "{agent_id} gets it with its next call; message {id} is queued."),
+    command=Command("tell AGENT_ID TEXT", "Message {id} to {agent_id} is queued."),
 )
 async def tell(
     ctx: Ctx,
