@@ -195,3 +195,18 @@ def test_from_a_fresh_repository_to_a_merge_each_command_is_named_by_the_one_bef
         assert ran.status == 0
         shown = ran.out
     assert (repository / "FINDINGS.md").read_text() == "344 penguins were measured.\n"
+
+
+def test_the_account_names_the_command_for_what_was_cancelled_and_for_what_is_not_there(
+    run: Type, repository: Path, tmp_path: Path
+) -> None:
+    task = '{{name: {0}, title: T, persona: implementer, run: "true", needs: {{{1}}}}}'
+    (tmp_path / "plan.yaml").write_text(
+        f"plan: p\ntasks: [{task.format('a', 'cpu: 1')}, {task.format('b', 'telescope: 1')}]\n"
+    )
+    assert run("plan", str(tmp_path / "plan.yaml")).status == 0
+    assert run("cancel", "1").status == 0
+    shown = run("account", "p").out
+    assert "`workbench retry 1`" in shown
+    assert "`workbench resources`" in shown
+    assert run("retry", "1").status == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from pathlib import Path
 
 from tests.given import wait_until
 from workbench.client.discovery import find_server
@@ -35,3 +36,14 @@ def test_a_sweep_that_calls_nothing_serves_when_the_one_that_served_ends(migrate
         assert nonce() != served
         for call in (worker, recording.call):  # at the same address, with another token
             assert call("whoami")["level"] == "operator"
+
+
+def test_a_server_that_ends_with_its_work_tells_the_person_first(migrated: Settings, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    command = ("/bin/sh", "-c", f'echo "$WORKBENCH_MESSAGE" >> {told}')
+    changes = {"notify_command": command, "notify_digest_seconds": 3_600}
+    with connected(Settings.model_validate({**migrated.model_dump(), **changes})) as call:
+        made = call("create_plan", text="plan: p\ntasks: [{name: a, title: A, persona: implementer}]\n")
+        call("cancel_task", task_id=made["tasks"]["a"], reason="not needed")
+        assert not told.exists()
+    assert told.read_text() == "The plan p has ended: 0 of 1 tasks are completed.\n"

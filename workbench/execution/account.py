@@ -203,10 +203,8 @@ class _Questions:
     def command(self, task: Mapping[str, Any], *, is_merged: bool) -> str:
         """The command that brings a task on; empty if it needs none, or waits for another task."""
         match task["status"]:
-            case TaskState.FAILED:
+            case TaskState.FAILED | TaskState.CANCELLED:
                 return f"workbench retry {task['id']}"
-            case TaskState.CANCELLED:
-                return f"workbench reopen {task['id']}"
             case TaskState.COMPLETED if task["worktree"] is None or is_merged:
                 return ""
             case TaskState.COMPLETED:
@@ -234,6 +232,8 @@ class _Questions:
         )
         if asked:
             return f"workbench approve {asked}"
+        if task["waits_for"]:
+            return "workbench resources"
         staff = "" if task["run"] is not None else f" --staff {task['persona_id']}=1:claude"
         return f"workbench run {self.plan}{staff}"
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from workbench.client.connection import Reached
 from workbench.client.lasting import LastingConnection
-from workbench.errors import Conflict
+from workbench.errors import Conflict, WorkbenchError
 from workbench.state import shares
 from workbench.state.settings import Settings
+
+if TYPE_CHECKING:
+    from workbench.app import Workbench
 
 
 @contextmanager
@@ -47,5 +51,12 @@ async def _serving(settings: Settings, stack: AsyncExitStack) -> Reached | None:
                 raise
             return None
         opening.callback(servers.leave, share, end_workers=False)
+        opening.push_async_callback(_flush, workbench)
         stack.push_async_exit(opening.pop_all())
     return Reached(info.nonce, info.url, workbench.call)
+
+
+async def _flush(workbench: Workbench) -> None:
+    """Tell the person what came of the work: no server may be there when it would be time."""
+    with suppress(WorkbenchError):
+        await workbench.call("flush_notifications")

@@ -20,11 +20,11 @@ from typing import Literal
 
 from workbench.definition_files.secret_sources import resolve
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.model import SECOND, Micros
-from workbench.ops import SYSTEM, Ctx
+from workbench.model import SECOND, Level, Micros, Wire
+from workbench.ops import SYSTEM, Ctx, op
 from workbench.ops.duties import duty, recovers
 from workbench.rules.definitions.secrets.references import parse
-from workbench.services.notifications.digests import Notification, message, notification
+from workbench.services.notifications.digests import Notification, make, message, notification
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -34,6 +34,8 @@ ID_HEADER = "Idempotency-Key"
 """The header with the id of a digest: the same when it is sent again."""
 STOP_SECONDS = 2.0
 """How long a stop of the server lets a delivery end that is under way."""
+LOOK_SECONDS = 0.1
+"""The pause between looks at what is still to be delivered."""
 BASE_SECONDS, CAP_SECONDS = 2.0, 300.0
 """The pause before a webhook is called again; it doubles each time."""
 SERVER_ERROR = 500
@@ -57,6 +59,28 @@ async def call_webhook(ctx: Ctx) -> None:
 async def run_command(ctx: Ctx) -> None:
     """Run the command for the digests that wait for it, one after the other."""
     await _deliver_due(ctx, "command", _run)
+
+
+class Flushed(Wire):
+    """How many deliveries were not tried to their end in time."""
+
+    waiting: int
+
+
+@op(allow=Level.OPERATOR, tool=False)
+async def flush_notifications(ctx: Ctx) -> Flushed:
+    """Tell at once what is gathered, and wait until it was delivered once, or could not be: before a server ends that
+    was started for one piece of work."""
+    await make(ctx)
+
+    async def waiting() -> int:
+        return len(await ctx.read(lambda tx: tx.all(SQL.untried)))
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ctx.settings.notify_seconds):
+            while await waiting():
+                await asyncio.sleep(LOOK_SECONDS)
+    return Flushed(waiting=await waiting())
 
 
 @recovers

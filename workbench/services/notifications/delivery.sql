@@ -16,3 +16,6 @@ UPDATE notification_deliveries SET begun_at = :now WHERE notification_id = :id A
 -- name: cut_off
 SELECT notification_id AS id, channel, tries FROM notification_deliveries WHERE begun_at IS NOT NULL
 ORDER BY notification_id, channel;
+
+-- name: untried
+SELECT notification_id FROM notification_deliveries WHERE state = 'waiting' AND tries = 0;

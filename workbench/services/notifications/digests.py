@@ -131,22 +131,29 @@ def notification(row: Row) -> Notification:
 @duty("gathering what the person is told", 0.5)
 async def gather(ctx: Ctx) -> None:
     """Make a digest once the first event that the person wants to know of is old enough."""
-    kinds = json.dumps([kind for what in ctx.settings.notify for kind in _KINDS[what]])
 
     def is_due(tx: Reader) -> bool:
-        first, place = tx.one(SQL.first, kinds=kinds), tx.one(SQL.place)
+        first, place = tx.one(SQL.first, kinds=_kinds(ctx.settings)), tx.one(SQL.place)
         assert place is not None
         if first is None:
             return bool(place["newest"] - place["cursor"] > BEHIND)
         return bool(first["at"] + ctx.settings.notify_digest_seconds * SECOND <= tx.now)
 
     if await ctx.read(is_due):
-        await ctx.of(SYSTEM).write(lambda tx: _tell(tx, ctx.settings, kinds))
+        await make(ctx)
 
 
-def _tell(tx: Tx, settings: Settings, kinds: str) -> None:
-    """Store the digest of all events that were not looked at, unless there is nothing to tell."""
-    items = _items(tx, settings, (event(row) for row in tx.all(SQL.events, kinds=kinds)))
+async def make(ctx: Ctx) -> None:
+    """Make the digest of all events that were not looked at, unless there is nothing to tell."""
+    await ctx.of(SYSTEM).write(lambda tx: _tell(tx, ctx.settings))
+
+
+def _kinds(settings: Settings) -> str:
+    return json.dumps([kind for what in settings.notify for kind in _KINDS[what]])
+
+
+def _tell(tx: Tx, settings: Settings) -> None:
+    items = _items(tx, settings, (event(row) for row in tx.all(SQL.events, kinds=_kinds(settings))))
     tx.run(SQL.advance)
     if not items:
         return
@@ -217,7 +224,9 @@ def _done(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
     row = tx.one(SQL.plan, id=int(happened.subject.partition(":")[2]))
     if row is None or row["plan"] is None or row["open"]:
         return None
-    return f"plan:{row['plan']}", f"The plan {row['plan']} is completed: {row['completed']} of {row['tasks']} tasks."
+    count = f"{row['completed']} of {row['tasks']} tasks"
+    ended = f"is completed: {count}" if row["completed"] == row["tasks"] else f"has ended: {count} are completed"
+    return f"plan:{row['plan']}", f"The plan {row['plan']} {ended}."
 
 
 def _schedule(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
