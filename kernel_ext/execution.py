@@ -36,32 +36,33 @@ async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str
     crew, record = parse_staff(staff) if staff else (), record_of(host.settings, plan)
     execution = Execution(host.call, plan, crew, Integrate(integrate), partly, record)
     limits = parse(budget) if budget else None
-    execution.require_staff()
-    expected = host.call("estimate_costs", plan=plan, staff=staff)
-    click.echo(inert(expected["sentence"]))
+    host.call("export_plan", plan=plan)  # there is one
     stop, latest = threading.Event(), _Latest()
+    with only_one(host.settings, plan):
+        if limits is not None:
+            set_budget(host.call, plan, limits)
+        execution.require_staff()
+        expected = host.call("estimate_costs", plan=plan, staff=staff)
+        click.echo(inert(expected["sentence"]))
 
-    def work() -> Table:
-        with only_one(host.settings, plan):
-            if limits is not None:
-                set_budget(host.call, plan, limits)
+        def work() -> Table:
             standing = carry_out(execution, latest.note, is_over=stop.is_set)
-        return account_table(account_of(host.call, plan), standing, expected)
+            return account_table(account_of(host.call, plan), standing, expected)
 
-    with ThreadPoolExecutor(1, "workbench-execution") as thread:  # which ends with the cell
-        working = asyncio.get_running_loop().run_in_executor(thread, work)
-        try:
-            while not working.done():
-                await asyncio.wait({working}, timeout=WAKE_SECONDS)
-                latest.show()
-        except asyncio.CancelledError:
-            stop.set()
-            await asyncio.wait({working})
-            raise WaitInterrupted(
-                f'Its agents have ended; `await wb.carry_out("{plan}")` goes on with what is left.'
-            ) from None
-        table: Table = worded(working.result())
-        return table
+        with ThreadPoolExecutor(1, "workbench-execution") as thread:  # which ends with the cell
+            working = asyncio.get_running_loop().run_in_executor(thread, work)
+            try:
+                while not working.done():
+                    await asyncio.wait({working}, timeout=WAKE_SECONDS)
+                    latest.show()
+            except asyncio.CancelledError:
+                stop.set()
+                await asyncio.wait({working})
+                raise WaitInterrupted(
+                    f'Its agents have ended; `await wb.carry_out("{plan}")` goes on with what is left.'
+                ) from None
+            table: Table = worded(working.result())
+            return table
 
 
 class _Latest:
