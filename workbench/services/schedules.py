@@ -14,6 +14,7 @@ import os
 import sys
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import psutil
@@ -196,9 +197,9 @@ async def start_due(ctx: Ctx) -> None:
     due, under_way = await ctx.read(lambda tx: (tx.all(SQL.due, now=now), tx.all(SQL.under_way)))
     for row in under_way:
         if row["process"] is None or await asyncio.to_thread(_is_gone, row["process"]):
-            await _start(ctx, await ctx.of(SYSTEM).write(lambda tx, plan=row["plan"]: _again(tx, plan)))  # type: ignore[misc]
+            await _start(ctx, await ctx.of(SYSTEM).write(partial(_again, plan=row["plan"])))
     for row in due:
-        await _start(ctx, await ctx.of(SYSTEM).write(lambda tx, plan=row["plan"]: _begin(tx, plan)))  # type: ignore[misc]
+        await _start(ctx, await ctx.of(SYSTEM).write(partial(_begin, plan=row["plan"])))
 
 
 def _begin(tx: Tx, plan: str) -> Row | None:
