@@ -120,7 +120,7 @@ WRONG = {
     'wb.tasks().sort("prioritty")': "UNKNOWN_FIELD: Task has no field 'prioritty'. Did you mean priority?",
     'wb.tasks(colour="red")': "INVALID_ARGUMENTS: ",
     "wb.taks": "UNKNOWN_FIELD: wb has no field 'taks'. Did you mean tasks",
-    "wb.zzzzzz": "UNKNOWN_FIELD: wb has no field 'zzzzzz'. There are agents, approvals, ",
+    "wb.zzzzzz": "UNKNOWN_FIELD: wb has no field 'zzzzzz'. There are account, agents, approvals, ",
     "wb.tasks.fliter(id=1)": "UNKNOWN_FIELD: wb.tasks has no field 'fliter'. Did you mean filter",
     "wb.tasks().fliter(id=1)": "UNKNOWN_FIELD: wb.tasks(…) has no field 'fliter'. Did you mean filter",
     "wb.definitions.creat('x')": "UNKNOWN_FIELD: Definitions has no field 'creat'. Did you mean create",
