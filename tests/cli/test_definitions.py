@@ -281,6 +281,7 @@ def test_what_is_not_quite_right_in_a_definition_is_said(define: Type, reviewer:
     assert unset in define("validate", reviewer).out
 
 
+@pytest.mark.long
 def test_trust_is_shown_requested_and_revoked(run: Type, define: Type, reviewer: str) -> None:
     assert define("trust", reviewer).out == "It needs trust for nothing.\n"
     assert define("servers", "add", reviewer, "files", "--command", "no-such-program").status == 0

@@ -154,6 +154,7 @@ def test_the_request_to_merge_a_worktree_is_shown_in_words(run: Type, repository
     assert told() == [f"1, rejected by {person}: Not yet."]
 
 
+@pytest.mark.long
 def test_changes_are_requested_and_listed(run: Type, repository: Path) -> None:
     place = worktree(run, count="344\n345\n")
     assert run("worktrees", "changes", "lab").out == "No changes were requested in lab.\n"
@@ -172,6 +173,7 @@ def test_changes_are_requested_and_listed(run: Type, repository: Path) -> None:
     assert run("request-changes", "lab").err.startswith("NOTHING_REQUESTED")
 
 
+@pytest.mark.long
 def test_completing_worktrees_runs_no_git(
     run: Type, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

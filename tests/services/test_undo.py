@@ -171,6 +171,7 @@ async def test_a_rejection_that_its_requester_knows_of_is_not_undone(workbench: 
     await is_refused(workbench, f"approval:{asked['approval_id']}", "approval.rejected", "told")
 
 
+@pytest.mark.long
 async def test_a_rejection_is_not_undone_once_its_worktree_changed_or_was_asked_again(
     workbench: Workbench, repository: Path
 ) -> None:

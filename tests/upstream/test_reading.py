@@ -12,6 +12,7 @@ pytestmark = pytest.mark.anyio
 READING = {"list_resources", "read_resource", "list_prompts", "get_prompt"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", ["auto", "legacy"])
 async def test_resources_and_prompts_are_listed_and_read(era: str) -> None:
     async with running(connecting(program("texts=1"), era)) as watched:
@@ -42,6 +43,7 @@ async def test_resources_and_prompts_are_listed_and_read(era: str) -> None:
             await upstream.call("read_resource", {"uri": "notes://none"})
 
 
+@pytest.mark.long
 async def test_a_server_without_resources_and_prompts_has_no_tools_for_them() -> None:
     async with running(connecting(program())) as watched:
         assert not READING & (await watched.ready()).offers.tools.keys()

@@ -47,6 +47,7 @@ async def test_a_task_without_a_worktree_reads_the_target_as_it_is_now_and_chang
     assert git("worktree", "list", cwd=repository).count("\n") == 0
 
 
+@pytest.mark.long
 async def test_few_checkouts_are_kept(
     served: Served, admit: Admit, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ async def test_the_error_of_an_attempt_without_a_worktree_names_where_it_ran(ser
     assert other["error_message"].endswith("wrong")
 
 
+@pytest.mark.long
 async def test_the_error_of_an_attempt_names_submodules_and_the_ignored_files_it_used(
     served: Served, settle: Admit, repository: Path
 ) -> None:

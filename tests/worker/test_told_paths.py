@@ -38,6 +38,7 @@ async def box(served: Served, settle: Admit) -> tuple[str, Box]:
     return ada.token, await asyncio.to_thread(box_of, settings, Repository.open(settings.project), place)
 
 
+@pytest.mark.long
 async def test_a_task_tells_the_paths_of_its_worktree(served: Served, box: tuple[str, Box], repository: Path) -> None:
     place = served.workbench.settings.worktree("lab")
     async with working(served, box[0], "lab", box=box[1]):
@@ -54,6 +55,7 @@ async def test_a_task_tells_the_paths_of_its_worktree(served: Served, box: tuple
     assert f"{repository}/src" not in error
 
 
+@pytest.mark.long
 async def test_what_a_command_reports_by_its_tools_tells_the_paths_of_its_worktree(
     served: Served, box: tuple[str, Box]
 ) -> None:

@@ -70,6 +70,7 @@ async def done(served: Served, **more: Any) -> tuple[dict[str, Any], dict[str, A
     return agent, await given.reached(served.workbench, task_id, "completed", "failed")
 
 
+@pytest.mark.long
 async def test_an_agent_asks_a_model_with_a_key_that_is_nowhere_in_its_box(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,7 @@ async def test_a_detached_head_needs_the_branch_to_start_from(workbench: Workben
 """How many of the names that git takes for a branch get a worktree."""
 
 
+@pytest.mark.long
 async def test_a_usual_branch_that_exists_is_offered_and_continued(workbench: Workbench, repository: Path) -> None:
     tip = commit(await given.worktree(workbench, source_branch="main"))
     await workbench.call("discard_worktree", worktree_name="lab")

@@ -16,6 +16,7 @@ from workbench.errors import Conflict, WorkbenchError
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.long
 async def test_discarding_keeps_the_branch_and_frees_the_name(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     tip = commit(place)

@@ -90,6 +90,7 @@ async def test_a_long_difference_is_cut(settings: Settings) -> None:
         assert (second["patch"], second["truncated"], second["added"]) == (None, True, 10_000)
 
 
+@pytest.mark.long
 async def test_closed_worktrees_stay_visible_if_their_name_is_reused(workbench: Workbench, repository: Path) -> None:
     tip = commit(await given.worktree(workbench))
     question = await ask(workbench)

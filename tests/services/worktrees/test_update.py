@@ -16,6 +16,7 @@ from workbench.errors import Conflict
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.long
 async def test_an_update_brings_the_target_in(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     commit(place)
@@ -31,6 +32,7 @@ async def test_an_update_brings_the_target_in(workbench: Workbench, repository: 
     assert "worktree.updated" in await given.kinds(workbench, "worktree.*")
 
 
+@pytest.mark.long
 async def test_an_update_with_conflicts_lists_them_and_makes_none(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     tip = commit(place, "README.md", "# Theirs\n")
