@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,6 +148,24 @@ async def test_a_worker_that_loses_its_lease_ends_the_command_and_goes_on(served
     await ended(int((directory_of(served).parent / "pid").read_text()))
     assert (directory_of(served).parent / "seen").read_text() == "README.md\n"
     assert (await given.task_now(served.workbench, task_id))["status"] == "cancelled"
+
+
+async def test_an_attempt_whose_end_could_not_be_told_is_ended_when_its_worker_gets_it_again(
+    settings: Settings, clock: Clock, repository: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("WARNING", "workbench.worker")
+    async with Workbench.open(settings, clock=clock) as workbench, Servers(workbench) as servers:
+        served = Served(workbench, await servers.start(0), servers)
+        ada = await admitted(workbench, "ada")
+        once = "[ -e $WORKBENCH_PROJECT/begun ] || { touch $WORKBENCH_PROJECT/begun; exec sleep 600; }"
+        task_id = await given.task(workbench, run=once, lease_seconds=1.0)
+        async with working(served, ada.token, None, heartbeat_seconds=0.2):
+            await given.appeared(repository / "begun")
+            with closing(sqlite3.connect(settings.database, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")  # the server answers that it cannot store anything
+                await given.until(lambda: "trying again" in caplog.text.partition(" is lost: ")[2])
+            task = await given.reached(workbench, task_id, "completed")
+    assert [attempt["outcome"] for attempt in task["attempts"]] == ["released", "completed"]
 
 
 async def test_a_worker_that_is_revoked_ends_the_command_and_itself(served: Served, settle: Admit) -> None:

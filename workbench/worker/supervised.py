@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,6 +53,7 @@ class SupervisedAttempt:
 
     Args:
         worker: returns the worker that makes it; called when it begins.
+        _key: tells the server that it is the same supervisor.
     """
 
     config: WorkerConfig
@@ -62,7 +62,7 @@ class SupervisedAttempt:
     claim: HeldTask
     name: str
     worker: Callable[[], Awaitable[Worker]]
-    _key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    _key: str = field(repr=False)
     _requested: str | None = None
     """The outcome that the command requested, if any."""
     _reads: tuple[Path, Path] | None = None

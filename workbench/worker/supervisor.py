@@ -8,6 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
 
 from workbench.errors import Refused, WorkbenchError
 from workbench.worker.api import Api
@@ -20,6 +23,8 @@ from workbench.worker.supervised import SupervisedAttempt
 WAIT_SECONDS = 20.0
 POLL_SECONDS = 2.0
 """The pause between tries of a task that cannot be claimed yet."""
+LOST_SECONDS = 0.5
+"""The pause after an attempt that is another supervisor's."""
 OVER = ("completed", "failed", "cancelled")
 
 log = logging.getLogger(__name__)
@@ -40,6 +45,9 @@ class Supervisor:
         self._api: Api
         self._name = "worker"
         self._persona: str | None = None
+        self._key = secrets.token_urlsafe(32)
+        self._made: Mapping[str, Any] | None = None
+        """The attempt that it made last."""
 
     def stop(self) -> None:
         """Start no more tasks, give back the one that is held, and end."""
@@ -124,15 +132,27 @@ class Supervisor:
         log.info("task %s, attempt %s: %s", claim.task["id"], claim.task["attempt"], claim.task["title"])
         self._api.holds_task = True
         try:
+            if claim.attempt == self._made:
+                await self._end_again(claim)
+                return
+            self._made = claim.attempt
             await SupervisedAttempt(
-                self._config, self._api, self._checkout, claim, self._name, self._load_worker
+                self._config, self._api, self._checkout, claim, self._name, self._load_worker, self._key
             ).make()
         except WorkbenchError as error:
             if error.code != "LEASE_LOST":
                 raise
             log.warning("the attempt at task %s is over: %s", claim.task["id"], error.message)
+            await asyncio.sleep(LOST_SECONDS)
         finally:
             self._api.holds_task = False
+
+    async def _end_again(self, claim: HeldTask) -> None:
+        """Have an attempt ended whose end could not be told, such as on a full disk: its server believes it goes on."""
+        log.info("attempt %s at task %s had ended", claim.task["attempt"], claim.task["id"])
+        self._made = None
+        reason = "the server did not hear in time that it had ended"
+        await self._api.call("finish_attempt", outcome="released", key=self._key, reason=reason, **claim.attempt)
 
     async def _load_worker(self) -> Worker:
         """The worker that makes the attempt, with the current text of its persona."""
