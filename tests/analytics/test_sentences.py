@@ -125,6 +125,7 @@ async def test_the_numbers_match_the_events(lived: Workbench) -> None:
     assert frame.loc[frame["by_person"], "asked"].sum() == events["approval.requested"] - 1
 
 
+@pytest.mark.long
 async def test_reports_of_ended_work_do_not_change_with_time(lived: Workbench, clock: Clock) -> None:
     before = await said(lived)
     known = {name: before(name).frame.to_csv() for name in STANDARD if name != "totals"}

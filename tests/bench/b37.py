@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from tests.bench.project import opened, scratch
 from tests.bench.rows import Row, Samples, within
-from tests.conftest import admitted
 from workbench.app import Workbench
 from workbench.client.http import HttpClient
 from workbench.shells.serve import Servers
@@ -25,15 +24,22 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     return {names[of]: Samples(seconds, unit="ms") for of, seconds in slowest.items()}
 
 
+async def _admit(workbench: Workbench, name: str) -> str:
+    """The token of an agent, which is registered and approved."""
+    registration = await workbench.call("register", name=name, persona_id="implementer")
+    await workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": name})
+    return str(registration["token"])
+
+
 async def _slowest(messages: int, agents: int) -> float:
     """Milliseconds from before the call that tells it to after that by which the agent gets it."""
     with scratch() as root:
         async with opened(root) as workbench, Servers(workbench) as servers:
             info = await servers.start(0)
-            crowd = [await admitted(workbench, f"agent-{number}") for number in range(agents)]
-            others = [asyncio.create_task(_wait(info.url, agent.token)) for agent in crowd[1:]]
+            tokens = [await _admit(workbench, f"agent-{number}") for number in range(agents)]
+            others = [asyncio.create_task(_wait(info.url, token)) for token in tokens[1:]]
             async with HttpClient(info.url, workbench.operator_token) as person:
-                took = [await _told(person, info.url, crowd[0].token, workbench, agents) for _ in range(messages)]
+                took = [await _told(person, info.url, tokens[0], workbench, agents) for _ in range(messages)]
             for other in others:
                 other.cancel()
             await asyncio.gather(*others, return_exceptions=True)

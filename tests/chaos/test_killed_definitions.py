@@ -169,6 +169,7 @@ def written(lines: TextIO, dead: set[int], count: int) -> tuple[int, int]:
     return pid, number
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "kills",

@@ -48,6 +48,7 @@ OFFERED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("penguins")
 def test_commands_options_and_names_of_the_project_are_completed(run: Type) -> None:
     for words in (

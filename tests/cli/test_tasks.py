@@ -67,6 +67,7 @@ def create(run: Type, *tasks: dict[str, Any]) -> None:
     assert run("call", "create_tasks", f"tasks={json.dumps(new)}").status == 0
 
 
+@pytest.mark.long
 def test_task_shows_the_status_of_its_dependencies_and_subtasks(run: Type) -> None:
     create(run, {})
     create(run, *[{"parent_task_id": 1}] * 2)

@@ -139,6 +139,7 @@ def test_open_tasks_are_named_before_their_worktree_is_integrated(run: Type, rep
     assert place.is_dir()
 
 
+@pytest.mark.long
 def test_the_request_to_merge_a_worktree_is_shown_in_words(run: Type, repository: Path) -> None:
     worktree(run)
 

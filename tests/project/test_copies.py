@@ -49,6 +49,7 @@ COMMANDS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "way", ["copied", *(pytest.param(way, marks=pytest.mark.long) for way in WAYS if way != "copied")]
 )

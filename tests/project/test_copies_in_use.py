@@ -160,6 +160,7 @@ def is_integrated(project: Path) -> bool:
     return git("log", "-1", "--format=%s", cwd=project) == "Integrate lab"
 
 
+@pytest.mark.long
 async def test_the_buttons_of_a_copys_panel_act_on_the_copy(original: Path, tmp_path: Path) -> None:
     with host_project(original) as host:
         project, page = copied(original, tmp_path / "other"), FrontEnd()

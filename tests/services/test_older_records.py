@@ -140,6 +140,7 @@ async def test_older_records_are_masked_once(old: Settings) -> None:
         assert db.execute("SELECT message FROM task_logs").fetchall() == [(TEXT,)]
 
 
+@pytest.mark.long
 async def test_older_records_that_are_being_read_are_masked_at_the_next_opening(old: Settings) -> None:
     with closing(sqlite3.connect(old.database, isolation_level=None)) as reader:
         reader.execute("BEGIN")

@@ -148,6 +148,7 @@ async def test_an_undo_is_refused_after_its_time_limit(settings: Settings, clock
             await undo(workbench, f"task:{one}", "task.prioritised")
 
 
+@pytest.mark.long
 async def test_a_rejected_integration_is_asked_again(workbench: Workbench) -> None:
     commit(await given.worktree(workbench))
     asked = await ask(workbench)

@@ -248,6 +248,7 @@ def by_hand(path: Path) -> Iterator[None]:
         db.execute("COMMIT")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("occupied", [locked, by_hand])
 async def test_a_store_locked_by_another_program_is_busy_and_unharmed(
     open_path: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, occupied: Any

@@ -24,6 +24,7 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 WRITES = "echo x > README.md || echo refused; echo x > new || echo refused; git tag t || echo refused; rm README.md; ls"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(abilities().abi == 0, reason="nothing is confined here")
 @pytest.mark.parametrize("namespaces", [abilities().namespaces, frozenset()], ids=["namespaces", "none"])
 async def test_a_task_without_a_worktree_reads_the_target_as_it_is_now_and_changes_nothing(

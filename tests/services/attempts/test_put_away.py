@@ -69,6 +69,7 @@ async def test_an_approval_is_void_once_the_work_of_its_attempt_is_put_away(
     assert git("log", "--format=%s", "main", cwd=repository) == git("log", "-1", "--format=%s", "main", cwd=repository)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["ENOSPC with status 1"])  # as if nothing had changed; others are in the soak test
 async def test_a_task_whose_commit_failed_is_not_completed(
     served: Served, settle: Admit, repository: Path, broken: FailingGit, kind: str

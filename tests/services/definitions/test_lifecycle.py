@@ -130,6 +130,7 @@ async def test_only_a_planner_whose_grant_says_so_manages_definitions(workbench:
         await workbench.dispatch(await workbench.renewed(planner), "agent_list", {})
 
 
+@pytest.mark.long
 async def test_a_definition_that_git_brought_can_be_assigned_unread(
     served: Served, settings: Settings, admit: Admit
 ) -> None:

@@ -136,6 +136,7 @@ async def test_what_is_wrong_with_a_key_is_told_when_an_agent_is_spawned(
     ]
 
 
+@pytest.mark.long
 async def test_without_the_gateway_an_agent_gets_the_key_as_its_profile_says(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -249,6 +249,7 @@ async def test_a_task_reserved_for_a_departed_agent_is_open_to_all(
     assert (await given.kinds(workbench)).count("task.reassigned") == 2
 
 
+@pytest.mark.long
 async def test_a_task_of_a_closed_worktree_is_retried_once_the_worktree_exists_again(workbench: Workbench) -> None:
     waiting = await given.task(workbench, "early", target_worktree="later")
     task = await given.task(workbench, target_worktree="lab")

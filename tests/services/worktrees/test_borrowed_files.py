@@ -68,6 +68,7 @@ async def test_a_branch_that_only_a_submodules_own_repository_has_outlives_the_w
         assert git("show", f"{saved}:try", cwd=repository / modules) == "try"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("git-lfs") is None, reason="needs git-lfs")
 async def test_contents_of_git_lfs_are_read_in_the_box_and_missing_ones_are_named(
     workbench: Workbench, repository: Path

@@ -47,6 +47,7 @@ async def test_status_restores_a_deleted_branch_and_survives_a_deleted_target(
     await given.refuses("BRANCH_NOT_FOUND", ask(workbench))
 
 
+@pytest.mark.long
 async def test_the_difference_is_shown_file_by_file_also_once_merged(workbench: Workbench) -> None:
     place = await given.worktree(workbench)
     (place / "blob").write_bytes(b"\0\1")

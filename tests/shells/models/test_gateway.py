@@ -234,6 +234,7 @@ async def test_a_box_that_leaves_is_noticed_and_the_provider_is_left_too(box: Bo
         await asyncio.wait_for(model.left.wait(), 10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("begun", [b"", head("text/event-stream") + b"data: 1\n\n"], ids=["waiting", "answered"])
 async def test_an_attempt_has_so_many_requests_under_way_and_no_more(served: Served, box: Box, begun: bytes) -> None:
     most, go_on = served.workbench.settings.max_model_requests_at_once, asyncio.Event()

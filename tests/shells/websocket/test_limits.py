@@ -51,6 +51,7 @@ async def test_strangers_from_one_address_take_half_of_the_connections(
     await talk("three")
 
 
+@pytest.mark.long
 @limited(idle_anonymous_seconds=1)
 async def test_a_client_that_neither_registers_nor_authenticates_is_disconnected(
     served: Served, talk: Talks, admit: Admit

@@ -69,8 +69,10 @@ class Flushed(Wire):
 
 @op(allow=Level.OPERATOR, tool=False)
 async def flush_notifications(ctx: Ctx) -> Flushed:
-    """Tell at once what is gathered, and wait until it was delivered once, or could not be: before a server ends that
-    was started for one piece of work."""
+    """Tell what is gathered at once, and wait until it was delivered, or could not be.
+
+    For a server that ends with the piece of work that it was started for.
+    """
     await make(ctx)
 
     async def waiting() -> int:
