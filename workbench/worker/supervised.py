@@ -53,7 +53,7 @@ class SupervisedAttempt:
 
     Args:
         worker: returns the worker that makes it; called when it begins.
-        _key: tells the server that it is the same supervisor.
+        key: tells the server that it is the same supervisor.
     """
 
     config: WorkerConfig
@@ -62,7 +62,7 @@ class SupervisedAttempt:
     claim: HeldTask
     name: str
     worker: Callable[[], Awaitable[Worker]]
-    _key: str = field(repr=False)
+    key: str = field(repr=False)
     _requested: str | None = None
     """The outcome that the command requested, if any."""
     _reads: tuple[Path, Path] | None = None
@@ -179,10 +179,10 @@ class SupervisedAttempt:
     async def _send_calls(self, started: list[dict[str, Any]], ended: list[dict[str, Any]]) -> None:
         program, runner = self.config.profile.stream, process_identity().rpartition("/")[2]
         calls = {"program": program, "runner": runner, "started": started, "ended": ended}
-        await self.api.call("report_attempt_calls", key=self._key, **calls, **self.claim.attempt)
+        await self.api.call("report_attempt_calls", key=self.key, **calls, **self.claim.attempt)
 
     async def _deliver(self, **arguments: Any) -> Sequence[Mapping[str, Any]]:
-        new = await self.api.call("deliver_to_attempt", key=self._key, **arguments, **self.claim.attempt)
+        new = await self.api.call("deliver_to_attempt", key=self.key, **arguments, **self.claim.attempt)
         messages: Sequence[Mapping[str, Any]] = new["messages"]
         return messages
 
@@ -208,7 +208,7 @@ class SupervisedAttempt:
         while True:
             await _complete_work(asyncio.to_thread(writer.enter))
             try:
-                answer = await self.api.call("begin_attempt", key=self._key, **arguments, **self.claim.attempt)
+                answer = await self.api.call("begin_attempt", key=self.key, **arguments, **self.claim.attempt)
             except Conflict as error:
                 if error.code != "WORKTREE_OCCUPIED":
                     raise
@@ -325,9 +325,7 @@ class SupervisedAttempt:
         """Have the server check the commit, if the task has a check; its verdict decides how the attempt ends."""
         state = "waiting"
         while state in ("waiting", "running"):
-            check = await self.api.call(
-                "check_attempt", key=self._key, wait_seconds=CHECK_SECONDS, **self.claim.attempt
-            )
+            check = await self.api.call("check_attempt", key=self.key, wait_seconds=CHECK_SECONDS, **self.claim.attempt)
             state = check["state"]
 
     async def _fail(self, outcome: AttemptOutcome, **details: Any) -> None:
@@ -350,13 +348,13 @@ class SupervisedAttempt:
     async def _report(self, outcome: str, **facts: Any) -> None:
         if paths := self.config.box.translation.changes:
             facts["paths"] = paths
-        await self.api.call("finish_attempt", outcome=outcome, key=self._key, **facts, **self.claim.attempt)
+        await self.api.call("finish_attempt", outcome=outcome, key=self.key, **facts, **self.claim.attempt)
 
     async def _give_back(self) -> None:
         """Tell the server that the command has ended without success; the server keeps its work."""
         details = {"outcome": "released", "reason": "the worker was stopped"}
         with contextlib.suppress(WorkbenchError):
-            await self.api.call_once("finish_attempt", key=self._key, **details, **self.claim.attempt)
+            await self.api.call_once("finish_attempt", key=self.key, **details, **self.claim.attempt)
 
     async def _leave_survivor(self, error: WorkbenchError) -> None:
         """Fail the attempt whose command cannot be ended. The worker then ends, to start nothing beside it."""
