@@ -39,8 +39,9 @@ class PersonaText:
     workplace: Mapping[str, Any] = field(default_factory=dict)
     """The keys of a workplace that it states; see `workbench.rules.workplace.parse`."""
     check: Any = None
-    budget: Mapping[str, Any] | None = None
     """The check of its tasks that have none of their own; see `workbench.rules.tasks.check`."""
+    budget: Mapping[str, Any] | None = None
+    """What its tasks may spend together; see `workbench.rules.budgets`."""
     needs: Mapping[str, Any] | None = None
     """What its tasks need that do not say it; see `workbench.rules.needs`."""
 

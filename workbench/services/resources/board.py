@@ -111,7 +111,7 @@ def _resources(tx: Reader, there: Stock, waiting: dict[int, Needs]) -> Iterator[
     nothing = {"device": "", "amount": 0, "vram": None, "problem": "there is none, and tasks need it"}
     rows += [{"name": name, **nothing} for name in sorted(wanted - named)]
     held_only = sorted(holders.keys() - {(row["name"], row["device"]) for row in rows})
-    gone = {"amount": 0, "vram": None, "problem": "it is there no more, and still held"}
+    gone = {"amount": 0, "vram": None, "problem": "it is gone, and still held"}
     rows += [{"name": name, "device": device, **gone} for name, device in held_only if name != ALONE]
     if (ALONE, leases.MACHINE) in held_only:
         rows.append({"name": ALONE, "device": leases.MACHINE, "amount": 1, "vram": None, "problem": None})

@@ -25,8 +25,8 @@ SQL = beside(__file__)
 MACHINE = "machine"
 """The device of the lease of a task that is alone."""
 ASKED_SECONDS = 60.0
-"""How long an agent that could do a waiting task may ask for no work before nobody waits for that task any more; or
-twice the longest wait of a call, if that is longer."""
+"""A task keeps its turn while an agent that could do it has asked for work within this time, or within twice the
+longest wait of a call, if that is longer."""
 
 
 class Leased(Wire):

@@ -106,7 +106,7 @@ def _processors() -> int:
 def _memory() -> int:
     """That of the machine, or of the container in which this runs."""
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):  # it has no limit, which is said in a word, or none is told
+    with suppress(OSError, ValueError):  # no such file, or the word "max": no limit
         there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text("utf-8")))
     return there
 
