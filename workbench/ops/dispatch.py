@@ -41,7 +41,7 @@ async def dispatch(
     valid = op.validate(arguments)
     if ctx.caller.level is not Level.OPERATOR:
         valid |= {name: _without_secrets(ctx, valid[name]) for name in op.said & valid.keys()}
-    if op.needs_server and ctx.server is None:
+    if op.needs_server and ctx.local.server is None:
         raise Unavailable(
             "NO_SERVER",
             "",

@@ -93,7 +93,7 @@ async def create_worktree(
     """Create a git worktree for one line of work, with a new branch or with one that a worktree had before."""
     access.check_worktree_name(name)
     workplace = of_settings(ctx.settings)
-    return await ctx.repositories.shielded(_create(ctx, name, workplace, branch_name, source_branch))
+    return await ctx.local.repositories.shielded(_create(ctx, name, workplace, branch_name, source_branch))
 
 
 async def create_with_workplace(ctx: Ctx, name: str, workplace: Workplace) -> str:
@@ -103,7 +103,7 @@ async def create_with_workplace(ctx: Ctx, name: str, workplace: Workplace) -> st
         WorkbenchError: see `create_worktree`.
     """
     access.check_worktree_name(name)
-    return (await ctx.repositories.shielded(_create(ctx, name, workplace))).name
+    return (await ctx.local.repositories.shielded(_create(ctx, name, workplace))).name
 
 
 async def _create(
