@@ -26,6 +26,7 @@ from workbench.koi.directory import PersonalityDirectory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
+from workbench.ops.context import Local
 from workbench.ops.duties import SPACING_SECONDS, Duties, Duty, DutyRole
 from workbench.ops.running_calls import RunningCalls
 from workbench.process import ProcessTable
@@ -107,19 +108,21 @@ class Workbench:
             store=store,
             feed=self.feed,
             settings=settings,
-            processes=ProcessTable(self._state.identity or ""),
-            repositories=Repositories(settings.project, self._starter.started),
-            predictions=MergePredictions(),
-            server=None,
+            local=Local(
+                processes=ProcessTable(self._state.identity or ""),
+                repositories=Repositories(settings.project, self._starter.started),
+                predictions=MergePredictions(),
+                server=None,
+                answers=RunningAnswers(),
+                gateway=GatewayState(),
+                running_calls=RunningCalls(),
+                upstreams=Upstreams(ServersFile(settings.tool_servers_file)),
+                tool_hosts=ToolHosts(),
+            ),
             random=random.random,
             allowlist=Allowlist(settings),
             definitions=Registry(settings.home, settings.definitions),
-            answers=RunningAnswers(),
-            gateway=GatewayState(),
             secrets=KnownSecrets(store.path.with_name(KEY_FILE)),
-            running_calls=RunningCalls(),
-            upstreams=Upstreams(ServersFile(settings.tool_servers_file)),
-            tool_hosts=ToolHosts(),
             node=Node(),
             decision_handlers=_decision_handlers(modules),
             approval_refreshers=duties.all(DutyRole.REFRESHES_APPROVALS),
@@ -192,10 +195,10 @@ class Workbench:
                 with suppress(asyncio.CancelledError):
                     await task
             await koi_network.closed(self._ctx)
-            await self._ctx.repositories.settled()
-            await self._ctx.answers.interrupt_all()
-            await self._ctx.upstreams.close()
-            await self._ctx.repositories.settled()
+            await self._ctx.local.repositories.settled()
+            await self._ctx.local.answers.interrupt_all()
+            await self._ctx.local.upstreams.close()
+            await self._ctx.local.repositories.settled()
             await asyncio.to_thread(self._starter.close)
 
     async def dispatch(
@@ -360,7 +363,7 @@ class Workbench:
     @property
     def gateway(self) -> GatewayState:
         """The memory of the model gateway."""
-        return self._ctx.gateway
+        return self._ctx.local.gateway
 
     def masked(self, value: Any, *more: str) -> Any:
         """A JSON value without the secrets that this process knows, and without others."""
@@ -447,24 +450,24 @@ class Workbench:
                 await recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: presence.close_others(tx, nonce))
-        self._ctx = self._ctx._replace(server=server)
+        self._ctx = self._ctx._replace(local=self._ctx.local._replace(server=server))
         if server is not None:
-            self._ctx.upstreams.open()
+            self._ctx.local.upstreams.open()
             await koi_network.opened(self._ctx)
             self.feed.wake()
         else:
             await koi_network.closed(self._ctx)
-            await self._ctx.answers.interrupt_all()
-            await self._ctx.upstreams.close()
+            await self._ctx.local.answers.interrupt_all()
+            await self._ctx.local.upstreams.close()
 
     def interrupt_calls(self) -> None:
         """End the calls of tools that run here, because the servers stop."""
-        self._ctx.running_calls.interrupt()
+        self._ctx.local.running_calls.interrupt()
 
     @property
     def server(self) -> ServerInfo | None:
         """The server of this process, while it runs."""
-        return self._ctx.server
+        return self._ctx.local.server
 
     async def end_workers(self) -> None:
         """End every process that was spawned from this project."""
@@ -473,7 +476,7 @@ class Workbench:
 
     def release_workers(self) -> None:
         """Let the spawned processes go on without this one."""
-        self._ctx.processes.release()
+        self._ctx.local.processes.release()
 
     async def _repeat(self, duty: Duty) -> None:
         if duty.wakes:
