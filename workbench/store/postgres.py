@@ -24,8 +24,7 @@ from workbench.errors import Unavailable, WorkbenchError
 from workbench.store.base import Reader, Row, Statements, Values
 from workbench.store.group_commit import GroupCommit, Job, Recorder, merge_values, raisable
 from workbench.store.migrate import migrate, scripts
-from workbench.store.postgres_clock import ServerClock
-from workbench.store.postgres_connection import TAKE_LOCK, Connector, PostgresConnection
+from workbench.store.postgres_connection import TAKE_LOCK, Connector, PostgresConnection, ServerClock
 from workbench.store.postgres_errors import is_lost, opening_error, storage_error
 from workbench.store.postgres_listener import Listener
 from workbench.store.postgres_rewriting import rewrite
