@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -131,25 +131,38 @@ def _as_ordinary_user(home: Path) -> list[str]:
     return [*dying, "--reuid=postgres", "--regid=postgres", "--clear-groups"]
 
 
-@pytest.fixture(scope="session")
-def postgres_binaries() -> Path:
-    """The programs of the newest installed PostgreSQL."""
-    pytest.importorskip("psycopg")
+def installed() -> Path | None:
+    """Where the programs of the newest installed PostgreSQL are."""
     paths = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    if not paths:
-        pytest.skip("there is no PostgreSQL in /usr/lib/postgresql")
-    return paths[-1]
+    return paths[-1] if paths else None
 
 
-@pytest.fixture(scope="session")
-def postgres_server(postgres_binaries: Path) -> Iterator[PostgresServer]:
-    """A server for all tests of the session: do not end it."""
-    server = PostgresServer(postgres_binaries, "fsync=off", "max_connections=200")
+@contextmanager
+def running_server(binaries: Path, *options: str) -> Iterator[PostgresServer]:
+    """A server of one's own."""
+    server = PostgresServer(binaries, *options)
     try:
         server.start()
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_binaries() -> Path:
+    """The programs of the newest installed PostgreSQL."""
+    pytest.importorskip("psycopg")
+    found = installed()
+    if found is None:
+        pytest.skip("there is no PostgreSQL in /usr/lib/postgresql")
+    return found
+
+
+@pytest.fixture(scope="session")
+def postgres_server(postgres_binaries: Path) -> Iterator[PostgresServer]:
+    """A server for all tests of the session: do not end it."""
+    with running_server(postgres_binaries, "fsync=off", "max_connections=200") as server:
+        yield server
 
 
 NewServer = Callable[..., PostgresServer]
@@ -158,13 +171,5 @@ NewServer = Callable[..., PostgresServer]
 @pytest.fixture
 def new_postgres_server(postgres_binaries: Path) -> Iterator[NewServer]:
     """`new_postgres_server("max_connections=10")`: a running server of the test's own, which it may end."""
-    servers: list[PostgresServer] = []
-
-    def start(*options: str) -> PostgresServer:
-        servers.append(PostgresServer(postgres_binaries, "fsync=off", *options))
-        servers[-1].start()
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.remove()
+    with ExitStack() as stack:
+        yield lambda *options: stack.enter_context(running_server(postgres_binaries, "fsync=off", *options))
