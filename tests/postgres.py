@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -30,18 +30,20 @@ class PostgresServer:
 
     Args:
         options: its settings, such as ``max_connections=20``.
+        entering: the prefix of a command that runs it elsewhere, such as on the network of some hosts.
+        trusts: addresses where everybody may be the superuser.
     """
 
-    def __init__(self, binaries: Path, *options: str) -> None:
+    def __init__(self, binaries: Path, *options: str, entering: Sequence[str] = (), trusts: str = "") -> None:
         self.home = Path(tempfile.mkdtemp(prefix="wb-pg-"))
         self._binaries = binaries
-        self._user = _as_ordinary_user(self.home)
+        self._user = [*entering, *_as_ordinary_user(self.home)]
         self._options = ("listen_addresses=", f"unix_socket_directories={self.home}", "log_min_messages=log", *options)
         self._process: subprocess.Popen[str] | None = None
         self._numbers = count(1)
         making = ["-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
         self._run("initdb", "-D", str(self.data), *making)
-        (self.data / "pg_hba.conf").write_text(_HBA)
+        (self.data / "pg_hba.conf").write_text(_HBA + (f"host all {SUPERUSER} {trusts} trust\n" if trusts else ""))
 
     @property
     def data(self) -> Path:
@@ -93,13 +95,28 @@ class PostgresServer:
 
     def kill(self) -> None:
         """End it and its processes as a failing machine would."""
+        with self.suspended() as processes:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            self._ended()
+
+    @contextmanager
+    def suspended(self) -> Iterator[list[psutil.Process]]:
+        """Have it and its processes stand still."""
         assert self._process is not None
         parent = psutil.Process(self._process.pid)
-        parent.suspend()
-        for process in [*parent.children(recursive=True), parent]:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        self._ended()
+        parent.suspend()  # it begins no other
+        processes = [*parent.children(recursive=True), parent]
+        try:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.suspend()
+            yield processes
+        finally:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """End it in order: everybody's connections are closed first."""
@@ -138,9 +155,9 @@ def installed() -> Path | None:
 
 
 @contextmanager
-def running_server(binaries: Path, *options: str) -> Iterator[PostgresServer]:
-    """A server of one's own."""
-    server = PostgresServer(binaries, *options)
+def running_server(binaries: Path, *options: str, **where: Any) -> Iterator[PostgresServer]:
+    """A server of one's own; see `PostgresServer`."""
+    server = PostgresServer(binaries, *options, **where)
     try:
         server.start()
         yield server
