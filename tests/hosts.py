@@ -12,7 +12,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ import psutil
 PREFIX = "10.231.7"
 """Of all addresses; nobody else is on the network."""
 GATEWAY = f"{PREFIX}.1"
+KINDS = ("--net", "--mount", "--uts", "--pid", "--ipc", "--fork")
+"""The namespaces of a host."""
 DYING = ("setpriv", "--pdeathsig=KILL")
 SWITCH = f"""
 ip link set lo up && ip link add br0 type bridge && ip address add {GATEWAY}/24 dev br0 && ip link set br0 up || exit 1
@@ -39,7 +41,7 @@ def are_possible() -> bool:
     """Whether this machine lets these tests make namespaces and networks."""
     if sys.platform != "linux" or os.geteuid() != 0 or not all(map(shutil.which, ("ip", "nsenter", "unshare"))):
         return False
-    trial = "unshare --net --mount --uts --pid --ipc --fork ip link add br0 type bridge".split()
+    trial = ["unshare", *KINDS, "ip", "link", "add", "br0", "type", "bridge"]
     return subprocess.run(trial, capture_output=True, check=False).returncode == 0
 
 
@@ -47,9 +49,11 @@ class _Space:
     """Namespaces that last as long as a process in them."""
 
     def __init__(self, *argv: str) -> None:
-        self._keeper = subprocess.Popen([*DYING, "unshare", *argv], stdout=subprocess.PIPE, text=True)
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        self._keeper = subprocess.Popen([*DYING, "unshare", *argv], **pipes)
         assert self._keeper.stdout is not None
-        ready = self._keeper.stdout.readline()
+        with self._keeper.stdout as said:
+            ready = said.readline()
         below = psutil.Process(self._keeper.pid).children() if ready else []
         self.pid = below[0].pid if below else self._keeper.pid
         """A process in them."""
@@ -78,12 +82,14 @@ class Host:
         (home / "machine-id").write_text(f"{uuid.uuid4().hex}\n")
         for directory in ("tmp", "user"):
             (home / directory).mkdir()
+        self._processes: list[subprocess.Popen[str]] = []
         self.begin()
 
     def begin(self) -> None:
         """Switch it on; its directory is as it was."""
-        kinds = ("--net", "--mount", "--uts", "--pid", "--ipc", "--fork", "--mount-proc", "--kill-child=KILL")
-        self._space = _Space(*kinds, "sh", "-c", HOST, "host", self.name, str(self.home))
+        self._space = _Space(
+            *KINDS, "--mount-proc", "--kill-child=KILL", "sh", "-c", HOST, "host", self.name, str(self.home)
+        )
         there = ["nsenter", "-t", str(self._space.pid), "-n", "ip"]
         here = ["nsenter", "-t", str(self._switch.pid), "-n", "ip"]
         port = f"to-{self.name}"
@@ -95,6 +101,9 @@ class Host:
     def end(self) -> None:
         """Switch it off: all of its processes are killed at once."""
         self._space.end()
+        while self._processes:
+            with suppress(BrokenPipeError), self._processes.pop() as process:  # what it no longer reads
+                process.wait()
 
     def unplug(self) -> None:
         """Lose what it sends and what is sent to it, without telling either side."""
@@ -104,16 +113,26 @@ class Host:
         """Connect it again."""
         _run("nsenter", "-t", str(self._switch.pid), "-n", "ip", "link", "set", f"to-{self.name}", "up")
 
+    @property
+    def entering(self) -> list[str]:
+        """The prefix of a command that runs there."""
+        return [*DYING, "nsenter", "-t", str(self._space.pid), "-n", "-m", "-u", "-p", "-i", "--"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the environment of a command has there."""
+        return os.environ | {"HOME": str(self.home / "user"), "TMPDIR": str(self.home / "tmp")}
+
     def popen(self, *argv: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[str]:
         """Begin a command there."""
-        own = {"HOME": str(self.home / "user"), "TMPDIR": str(self.home / "tmp")}
-        command = [*DYING, "nsenter", "-t", str(self._space.pid), "-n", "-m", "-u", "-p", "-i", "--", *argv]
-        return subprocess.Popen(command, env=os.environ | own | dict(env or {}), text=True, **more)
+        process = subprocess.Popen([*self.entering, *argv], env=self.environment | dict(env or {}), text=True, **more)
+        self._processes.append(process)
+        return process
 
     def run(self, *argv: str, **more: Any) -> str:
         """What a command prints there."""
-        with self.popen(*argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as process:
-            out, err = process.communicate()
+        process = self.popen(*argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+        out, err = process.communicate()
         assert process.returncode == 0, f"{argv}: {err}"
         return str(out)
 

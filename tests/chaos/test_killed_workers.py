@@ -127,9 +127,7 @@ class Crew:
         database: the server of their store, which is killed, too, and started again.
     """
 
-    def __init__(
-        self, child: Any, project: Path, tokens: list[str], database: PostgresServer | None = None
-    ) -> None:
+    def __init__(self, child: Any, project: Path, tokens: list[str], database: PostgresServer | None = None) -> None:
         self._child = child
         self._database = database
         self._project = project

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from tests.chance import chance
 from tests.conftest import git
 from tests.hosts import GATEWAY, PREFIX, Host, are_possible, network
 from tests.postgres import SUPERUSER, running_server
@@ -165,7 +164,7 @@ def machines(tmp_path: Path, postgres_binaries: Path) -> Iterator[Callable[..., 
         yield made
 
 
-def plan(**where: Machine) -> str:
+def plan_on(**where: Machine) -> str:
     """The penguins' plan, whose branches are fetched from the machines that have them."""
     text = PLAN
     for worktree, machine in where.items():
@@ -193,16 +192,41 @@ def finish(machines: list[Machine]) -> None:
     until(look)
 
 
+def carried_out(machines: list[Machine], plan: str, **places: Machine) -> None:
+    """Have worktrees with workers on some machines, reviewers on all, and the plan."""
+    for machine in machines:
+        machine.admit_reviewer()
+    for worktree, machine in places.items():
+        machine.hire(worktree)
+    machines[0].call("create_plan", text=plan)
+
+
 def test_the_plan_ends_as_on_one_machine_although_a_host_is_ended_in_the_middle(
-    machines: Callable[..., list[Machine]]
+    machines: Callable[..., list[Machine]],
 ) -> None:
     (alone,) = machines("alone")
-    alone.admit_reviewer()
-    for worktree in ("report", "bills", "mass"):
-        alone.hire(worktree)
-    alone.call("create_plan", text=PLAN)
+    carried_out([alone], PLAN, report=alone, bills=alone, mass=alone)
     finish([alone])
-    print(alone.tree("wb/report/main"))
+
+    anna, berta = machines("anna", "berta")
+    places = {"report": anna, "bills": berta, "mass": berta}
+    carried_out([anna, berta], plan_on(**places), **places)
+    at_bertas = until(
+        lambda: (
+            (anna.review() and None)
+            or [t for t in open_tasks(anna) if t["status"] != "pending" and t["worktree"] in ("bills", "mass")]
+        )
+    )
+    print(at_bertas)
+    berta.end()
+    with pytest.raises(WorkbenchError) as refused:
+        anna.call("integrate_worktree", worktree_name="bills")
+    assert refused.value.code == "ON_ANOTHER_MACHINE"
+    assert "berta" in refused.value.message
+    berta.host.begin()
+    berta.begin()
+    finish([anna, berta])
+    assert anna.tree("wb/report/main") == alone.tree("wb/report/main")
 
 
 if __name__ == "__main__":
