@@ -282,8 +282,7 @@ def open_store(target: str, clock: Callable[[], int] | None = None) -> PostgresS
         clock: instead of that of the server.
 
     Raises:
-        Unavailable: ``POSTGRES_TOO_OLD``, ``STORE_UNAVAILABLE``, ``STORE_UNREADABLE``, ``STORE_CROWDED``,
-            ``STORE_REFUSED``, ``STORE_READ_ONLY``, ``MIGRATION_FAILED``.
+        Unavailable, BadInput: see `Connector.connect`; ``STORE_REFUSED``, ``STORE_BUSY``, ``MIGRATION_FAILED``.
         Conflict: ``MIGRATION_DRIFT``, ``MIGRATION_UNKNOWN``.
     """
     try:
