@@ -35,6 +35,7 @@ from pydantic_settings import (
 
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
+from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
@@ -459,6 +460,13 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         ge=1,
         description="Python searches for cyclic garbage once in so many allocations while the servers run.",
     )
+
+    @property
+    def store(self) -> str:
+        """Where the project's store is, for people: a URL without secrets, or a path below the project."""
+        if self.database_url is None and (note := DatabaseNote.of(self.home)) is not None:
+            return note.url
+        return str(self.database_url or self.database.relative_to(self.project))
 
     @property
     def database_secrets(self) -> tuple[str, ...]:
