@@ -71,6 +71,18 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
     access_token: SecretStr | None = Field(
         None, description="Secret that clients on other machines have to send besides their own token."
     )
+    machine: str = Field(
+        "",
+        max_length=100,
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        description="The name of this machine, or of this clone on it, among those that share the project's database; "
+        "empty: its host name.",
+    )
+    server_silent_seconds: float = Field(
+        20.0,
+        ge=10,
+        description="How long a server on another machine may give no sign of life before it counts as gone.",
+    )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
     person: str = Field(
