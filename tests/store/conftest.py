@@ -12,26 +12,32 @@ from typing import Any
 import pytest
 
 from tests.postgres import PostgresServer
-from workbench.store.sqlite import SqliteStore, open_store
+from workbench.store.base import Store
+from workbench.store.opening import open_store
 
 
 @dataclass(frozen=True)
 class Backend:
     """A database: how to open a project's store on it (again), and what it raises for bad SQL."""
 
-    open: Callable[[], SqliteStore]
+    open: Callable[[], Store]
     sql_error: type[Exception]
 
 
-@pytest.fixture(params=["sqlite"])
-def backend(tmp_path: Path, empty_store: Path, clock: Callable[[], int]) -> Backend:
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Callable[[], int]) -> Backend:
     """Each database in turn; every `open` is of the same store."""
-    path = shutil.copy(empty_store, tmp_path / "coordination.db")
+    if request.param == "postgres":
+        import psycopg
+
+        url = request.getfixturevalue("postgres_url")
+        return Backend(lambda: open_store(url, clock), psycopg.Error)
+    path = Path(shutil.copy(request.getfixturevalue("empty_store"), tmp_path / "coordination.db"))
     return Backend(lambda: open_store(path, clock), sqlite3.Error)
 
 
 @pytest.fixture
-async def store(backend: Backend) -> AsyncIterator[SqliteStore]:
+async def store(backend: Backend) -> AsyncIterator[Store]:
     """An open store."""
     opened = backend.open()
     yield opened

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import Conflict, Refused, WorkbenchError
+from workbench.errors import Conflict, Refused
 from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import Command, Ctx, op
@@ -126,7 +126,7 @@ async def _create(
             pointers = await to_thread(lfs_pointers, ctx.settings, repository, place)
             worktree = await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
             return CreatedWorktree(**worktree.model_dump(), empty_submodules=empty, lfs_pointers=pointers)
-        except WorkbenchError:
+        except Exception:
             await settle_steps(ctx, repository)
             raise
 
