@@ -78,6 +78,18 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         description="The PostgreSQL database that has the project's store, as libpq takes it: a URL, or keywords and "
         "values; empty: SQLite in `.aiswarm/`. Its password belongs in libpq's passfile: see docs/postgresql.md.",
     )
+    machine: str = Field(
+        "",
+        max_length=100,
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        description="The name of this machine, or of this clone on it, among those that share the project's database; "
+        "empty: its host name.",
+    )
+    server_silent_seconds: float = Field(
+        20.0,
+        ge=10,
+        description="How long a server on another machine may give no sign of life before it counts as gone.",
+    )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
     person: str = Field(
