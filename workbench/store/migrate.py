@@ -145,13 +145,13 @@ def migrate(db: sqlite3.Connection | Database, wanted: Sequence[Script], now: in
     return names
 
 
-def is_current(db: sqlite3.Connection, wanted: Sequence[Script]) -> bool:
+def is_current(db: sqlite3.Connection | Database, wanted: Sequence[Script]) -> bool:
     """Whether every script was applied. Changes nothing.
 
     Raises:
         Conflict: see `migrate`.
     """
-    return not _find_pending(_applied_hashes(_Sqlite(db)), wanted)
+    return not _find_pending(_applied_hashes(_Sqlite(db) if isinstance(db, sqlite3.Connection) else db), wanted)
 
 
 def _applied_hashes(db: Database) -> dict[str, str]:
