@@ -10,8 +10,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,18 +30,20 @@ class PostgresServer:
 
     Args:
         options: its settings, such as ``max_connections=20``.
+        entering: the prefix of a command that runs it elsewhere, such as on the network of some hosts.
+        trusts: addresses where everybody may be the superuser.
     """
 
-    def __init__(self, binaries: Path, *options: str) -> None:
+    def __init__(self, binaries: Path, *options: str, entering: Sequence[str] = (), trusts: str = "") -> None:
         self.home = Path(tempfile.mkdtemp(prefix="wb-pg-"))
         self._binaries = binaries
-        self._user = _as_ordinary_user(self.home)
+        self._user = [*entering, *_as_ordinary_user(self.home)]
         self._options = ("listen_addresses=", f"unix_socket_directories={self.home}", "log_min_messages=log", *options)
         self._process: subprocess.Popen[str] | None = None
         self._numbers = count(1)
         making = ["-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
         self._run("initdb", "-D", str(self.data), *making)
-        (self.data / "pg_hba.conf").write_text(_HBA)
+        (self.data / "pg_hba.conf").write_text(_HBA + (f"host all {SUPERUSER} {trusts} trust\n" if trusts else ""))
 
     @property
     def data(self) -> Path:
@@ -93,13 +95,28 @@ class PostgresServer:
 
     def kill(self) -> None:
         """End it and its processes as a failing machine would."""
+        with self.suspended() as processes:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            self._ended()
+
+    @contextmanager
+    def suspended(self) -> Iterator[list[psutil.Process]]:
+        """Have it and its processes stand still."""
         assert self._process is not None
         parent = psutil.Process(self._process.pid)
-        parent.suspend()
-        for process in [*parent.children(recursive=True), parent]:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        self._ended()
+        parent.suspend()  # it begins no other
+        processes = [*parent.children(recursive=True), parent]
+        try:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.suspend()
+            yield processes
+        finally:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """End it in order: everybody's connections are closed first."""
@@ -131,25 +148,38 @@ def _as_ordinary_user(home: Path) -> list[str]:
     return [*dying, "--reuid=postgres", "--regid=postgres", "--clear-groups"]
 
 
-@pytest.fixture(scope="session")
-def postgres_binaries() -> Path:
-    """The programs of the newest installed PostgreSQL."""
-    pytest.importorskip("psycopg")
+def installed() -> Path | None:
+    """Where the programs of the newest installed PostgreSQL are."""
     paths = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    if not paths:
-        pytest.skip("there is no PostgreSQL in /usr/lib/postgresql")
-    return paths[-1]
+    return paths[-1] if paths else None
 
 
-@pytest.fixture(scope="session")
-def postgres_server(postgres_binaries: Path) -> Iterator[PostgresServer]:
-    """A server for all tests of the session: do not end it."""
-    server = PostgresServer(postgres_binaries, "fsync=off", "max_connections=200")
+@contextmanager
+def running_server(binaries: Path, *options: str, **where: Any) -> Iterator[PostgresServer]:
+    """A server of one's own; see `PostgresServer`."""
+    server = PostgresServer(binaries, *options, **where)
     try:
         server.start()
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_binaries() -> Path:
+    """The programs of the newest installed PostgreSQL."""
+    pytest.importorskip("psycopg")
+    found = installed()
+    if found is None:
+        pytest.skip("there is no PostgreSQL in /usr/lib/postgresql")
+    return found
+
+
+@pytest.fixture(scope="session")
+def postgres_server(postgres_binaries: Path) -> Iterator[PostgresServer]:
+    """A server for all tests of the session: do not end it."""
+    with running_server(postgres_binaries, "fsync=off", "max_connections=200") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -175,13 +205,5 @@ NewServer = Callable[..., PostgresServer]
 @pytest.fixture
 def new_postgres_server(postgres_binaries: Path) -> Iterator[NewServer]:
     """`new_postgres_server("max_connections=10")`: a running server of the test's own, which it may end."""
-    servers: list[PostgresServer] = []
-
-    def start(*options: str) -> PostgresServer:
-        servers.append(PostgresServer(postgres_binaries, "fsync=off", *options))
-        servers[-1].start()
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.remove()
+    with ExitStack() as stack:
+        yield lambda *options: stack.enter_context(running_server(postgres_binaries, "fsync=off", *options))

@@ -13,14 +13,16 @@ from workbench.store.postgres_connection import PostgresConnection
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
-_FUNCTION = "CREATE OR REPLACE FUNCTION pg_temp.{name}(given TEXT) RETURNS TEXT STRICT LANGUAGE plpgsql AS $${body}$$"
-_DIGEST = "encode(sha256(convert_to(given, 'UTF8')), 'hex')"
+_FUNCTION = (
+    "CREATE OR REPLACE FUNCTION pg_temp.{name}(argument TEXT) RETURNS TEXT STRICT LANGUAGE plpgsql AS $${body}$$"
+)
+_DIGEST = "encode(sha256(convert_to(argument, 'UTF8')), 'hex')"
 _NOTE = f"""BEGIN
-    INSERT INTO calls (called, digest, given) VALUES ('{{name}}', {_DIGEST}, given) ON CONFLICT DO NOTHING;
-    RETURN given;
+    INSERT INTO calls (called, digest, given) VALUES ('{{name}}', {_DIGEST}, argument) ON CONFLICT DO NOTHING;
+    RETURN argument;
 END"""
 _ANSWER = f"""BEGIN
-    RETURN COALESCE((SELECT answer FROM calls WHERE called = '{{name}}' AND digest = {_DIGEST}), given);
+    RETURN COALESCE((SELECT answer FROM calls WHERE called = '{{name}}' AND digest = {_DIGEST}), argument);
 END"""
 
 
@@ -32,21 +34,31 @@ def rewrite(db: PostgresConnection, statements: Iterable[str], functions: Mappin
     """
     call = re.compile(rf"\b({'|'.join(functions)})(?=\()")
     texts = [call.sub(r"pg_temp.\1", text) for text in statements]
-    with db.alone():
-        db.query(SQL.make_calls)
-        _run(db, texts, functions, _NOTE)
-        calls = ((name, given, functions[name](given)) for name, given in db.query(SQL.noted))
-        answers = [
-            {"called": name, "given": given, "answer": answer} for name, given, answer in calls if answer != given
-        ]
-        if not answers:
-            db.roll_back()
-            db.execute("BEGIN")
-            return
-        db.many(SQL.answer, answers)
-        _run(db, texts, functions, _ANSWER)
+    try:
+        with db.alone():
+            _rewrite(db, texts, functions)
+    except _Unchanged:
+        return
     for table in sorted({name for text in texts for name in re.findall(r"\bUPDATE (\w+)", text)}):
         db.execute(f"VACUUM FULL {table}")
+
+
+class _Unchanged(Exception):
+    """No answer of a function differs from its argument."""
+
+
+def _rewrite(db: PostgresConnection, statements: Iterable[str], functions: Mapping[str, Callable[..., Any]]) -> None:
+    db.query(SQL.make_calls)
+    _run(db, statements, functions, _NOTE)
+    answers = [
+        {"called": name, "digest": digest, "answer": answer}
+        for name, digest, given in db.query(SQL.noted)
+        if (answer := functions[name](given)) != given
+    ]
+    if not answers:
+        raise _Unchanged
+    db.many(SQL.answer, answers)
+    _run(db, statements, functions, _ANSWER)
 
 
 def _run(db: PostgresConnection, statements: Iterable[str], functions: Iterable[str], body: str) -> None:

@@ -181,10 +181,11 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
 
 
 def _environment(ctx: Ctx, config: WorkerConfig, keys: AgentKeys) -> dict[str, str]:
-    """The server's environment without variables that could affect the worker, and without those of providers that the
-    gateway answers for, or that its profile does not pass on; its interpreter is first in PATH."""
+    """The server's environment without variables that could affect the worker, and without the store's password and
+    those of providers that the gateway answers for, or that its profile does not pass on; its interpreter is first in
+    PATH."""
     withheld = set(withheld_variables(PROVIDERS)) - set(config.profile.passes) | set(withheld_variables(keys))
-    values = {key.value for key in keys.values()}
+    values = {key.value for key in keys.values()} | set(ctx.settings.database_secrets)
     inherited = {
         name: value
         for name, value in os.environ.items()
