@@ -23,7 +23,7 @@ from workbench.cli.analysis.reports import reports_table
 from workbench.errors import Interrupted
 from workbench.present.tables import Table
 from workbench.state.settings import Settings
-from workbench.store.sqlite import open_store
+from workbench.trust import project_store
 
 if TYPE_CHECKING:
     import duckdb
@@ -146,7 +146,7 @@ class Querying:
             self.host.workbench.require_unmoved()
             return await refresh(live, self.host.workbench.store)
         # Another process serves the project: open its store to read, and close it again.
-        store = await asyncio.to_thread(open_store, self.settings.database)
+        store = await asyncio.to_thread(project_store.open_store, self.settings)
         try:
             return await refresh(live, store)
         finally:

@@ -38,6 +38,8 @@ from workbench.state.settings import Settings
 from workbench.store.sqlite import open_store
 from workbench.trust import state_directory
 
+pytest_plugins = ["tests.postgres"]
+
 LONG_SECONDS = 400
 """Tests with such a deadline, or a longer one, begin before the others."""
 

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
@@ -24,8 +23,9 @@ from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
 from workbench.koi.directory import PersonalityDirectory
 from workbench.koi.node import Node
-from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
+from workbench.model import SECOND, Capability, Level, ServerInfo
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
+from workbench.ops.context import Local
 from workbench.ops.duties import SPACING_SECONDS, Duties, Duty, DutyRole
 from workbench.ops.running_calls import RunningCalls
 from workbench.process import ProcessTable
@@ -58,10 +58,10 @@ from workbench.services.tools.tool import ToolInfo, ToolKind, ToolOutcome, ToolS
 from workbench.services.worktrees import kept_work
 from workbench.state.root import OpenedState
 from workbench.state.settings import Settings
+from workbench.store.base import Store
 from workbench.store.feed import Feed
-from workbench.store.sqlite import SqliteStore, open_store
 from workbench.sweeps import leftovers
-from workbench.trust import state_directory
+from workbench.trust import project_store, state_directory
 from workbench.trust.allowlist import Allowlist
 from workbench.trust.known_secrets import KEY_FILE, KnownSecrets
 from workbench.upstream.connections import Upstreams
@@ -81,7 +81,7 @@ class Workbench:
     def __init__(
         self,
         settings: Settings,
-        store: SqliteStore,
+        store: Store,
         services: Iterable[ModuleType],
         steady: Callable[[], int] | None = None,
     ) -> None:
@@ -107,25 +107,28 @@ class Workbench:
             store=store,
             feed=self.feed,
             settings=settings,
-            processes=ProcessTable(self._state.identity or ""),
-            repositories=Repositories(settings.project, self._starter.started),
-            predictions=MergePredictions(),
-            server=None,
+            local=Local(
+                processes=ProcessTable(self._state.identity or ""),
+                repositories=Repositories(settings.project, self._starter.started),
+                predictions=MergePredictions(),
+                server=None,
+                answers=RunningAnswers(),
+                gateway=GatewayState(),
+                running_calls=RunningCalls(),
+                upstreams=Upstreams(ServersFile(settings.tool_servers_file)),
+                tool_hosts=ToolHosts(),
+            ),
             random=random.random,
             allowlist=Allowlist(settings),
             definitions=Registry(settings.home, settings.definitions),
-            answers=RunningAnswers(),
-            gateway=GatewayState(),
-            secrets=KnownSecrets(store.path.with_name(KEY_FILE)),
-            running_calls=RunningCalls(),
-            upstreams=Upstreams(ServersFile(settings.tool_servers_file)),
-            tool_hosts=ToolHosts(),
+            secrets=KnownSecrets(settings.home / KEY_FILE),
             node=Node(),
             decision_handlers=_decision_handlers(modules),
             approval_refreshers=duties.all(DutyRole.REFRESHES_APPROVALS),
             repairs=duties.all(DutyRole.REPAIRS),
             require_tools=tool_catalogue.require_known,
         )
+        self._ctx.secrets.add(settings.database_secrets)
         self.leases = task_expiry.LeaseWatch(store.now, steady)
         for listener, kinds in duties.events():
             self.feed.on_event(lambda event, listener=listener: listener(self._ctx, event), *kinds)  # type: ignore[misc]
@@ -143,7 +146,7 @@ class Workbench:
         settings: Settings,
         *,
         services: Iterable[ModuleType] = SERVICES,
-        clock: Callable[[], int] = wall_clock,
+        clock: Callable[[], int] | None = None,
         steady: Callable[[], int] | None = None,
         create: bool = True,
     ) -> AsyncIterator[Workbench]:
@@ -152,19 +155,21 @@ class Workbench:
         Args:
             create: create the project if there is none. Otherwise its store is then an empty, temporary one, for
                 operations that only read.
-            clock: the time, microseconds UTC.
-            steady: a monotonic clock, in microseconds, to detect changes of the system's time. With another `clock`
-                than the system's there is none unless given, and `clock` itself counts as monotonic.
+            clock: the time, microseconds UTC, in place of the store's own.
+            steady: a monotonic clock, in microseconds, to detect changes of the store's time. With a `clock` there is
+                none unless given, and `clock` itself counts as monotonic.
 
         Raises:
-            Unavailable, Conflict: see `open_store`. Refused: see `state_directory.check`.
+            Unavailable, Conflict: see `project_store.open_store`. Refused: see `state_directory.check`.
             BadInput: ``PERSONA_INVALID``.
         """
         with ExitStack() as stack:
             if create:
                 await asyncio.to_thread(state_directory.create, settings)
-            path = settings.database if create else stack.enter_context(state_directory.database(settings))
-            store = await _opened_store(path, clock)
+                opener: Callable[..., Store] = partial(project_store.open_store, settings)
+            else:
+                opener = stack.enter_context(project_store.opener(settings))
+            store = await _opened_store(partial(opener, clock))
             try:
                 async with cls(settings, store, services, steady or _monotonic(clock))._at_work() as workbench:
                     yield workbench
@@ -192,10 +197,10 @@ class Workbench:
                 with suppress(asyncio.CancelledError):
                     await task
             await koi_network.closed(self._ctx)
-            await self._ctx.repositories.settled()
-            await self._ctx.answers.interrupt_all()
-            await self._ctx.upstreams.close()
-            await self._ctx.repositories.settled()
+            await self._ctx.local.repositories.settled()
+            await self._ctx.local.answers.interrupt_all()
+            await self._ctx.local.upstreams.close()
+            await self._ctx.local.repositories.settled()
             await asyncio.to_thread(self._starter.close)
 
     async def dispatch(
@@ -360,7 +365,7 @@ class Workbench:
     @property
     def gateway(self) -> GatewayState:
         """The memory of the model gateway."""
-        return self._ctx.gateway
+        return self._ctx.local.gateway
 
     def masked(self, value: Any, *more: str) -> Any:
         """A JSON value without the secrets that this process knows, and without others."""
@@ -447,24 +452,24 @@ class Workbench:
                 await recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: presence.close_others(tx, nonce))
-        self._ctx = self._ctx._replace(server=server)
+        self._ctx = self._ctx._replace(local=self._ctx.local._replace(server=server))
         if server is not None:
-            self._ctx.upstreams.open()
+            self._ctx.local.upstreams.open()
             await koi_network.opened(self._ctx)
             self.feed.wake()
         else:
             await koi_network.closed(self._ctx)
-            await self._ctx.answers.interrupt_all()
-            await self._ctx.upstreams.close()
+            await self._ctx.local.answers.interrupt_all()
+            await self._ctx.local.upstreams.close()
 
     def interrupt_calls(self) -> None:
         """End the calls of tools that run here, because the servers stop."""
-        self._ctx.running_calls.interrupt()
+        self._ctx.local.running_calls.interrupt()
 
     @property
     def server(self) -> ServerInfo | None:
         """The server of this process, while it runs."""
-        return self._ctx.server
+        return self._ctx.local.server
 
     async def end_workers(self) -> None:
         """End every process that was spawned from this project."""
@@ -473,7 +478,7 @@ class Workbench:
 
     def release_workers(self) -> None:
         """Let the spawned processes go on without this one."""
-        self._ctx.processes.release()
+        self._ctx.local.processes.release()
 
     async def _repeat(self, duty: Duty) -> None:
         if duty.wakes:
@@ -498,9 +503,9 @@ class Workbench:
             pause = duty.pause(time.monotonic() - began, again)
 
 
-async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
+async def _opened_store(opener: Callable[[], Store]) -> Store:
     """Open the store in a thread; if the caller is cancelled meanwhile, close it again."""
-    opening = asyncio.create_task(asyncio.to_thread(open_store, path, clock))
+    opening = asyncio.create_task(asyncio.to_thread(opener))
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
@@ -509,9 +514,9 @@ async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
         raise
 
 
-def _monotonic(clock: Callable[[], int]) -> Callable[[], int] | None:
-    """A monotonic clock, in microseconds, beside the system's, which can be set; none beside another clock."""
-    return (lambda: time.monotonic_ns() // 1_000) if clock is wall_clock else None
+def _monotonic(clock: Callable[[], int] | None) -> Callable[[], int] | None:
+    """A monotonic clock, in microseconds, beside the store's own, which can be set; none beside another clock."""
+    return (lambda: time.monotonic_ns() // 1_000) if clock is None else None
 
 
 async def _noted(what: str, work: Awaitable[object]) -> None:

@@ -10,16 +10,20 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from tests import hosts
 from tests.bench.child import Child, orders, play, say
 from tests.bench.project import Running, identify, opened, prepare, running, scratch
 from tests.bench.rows import Row, Samples, take_turns, within
+from tests.postgres import SUPERUSER, installed, running_server
 from workbench.app import Workbench
 from workbench.ops import Caller
 
 CROWD = 200
+ANOTHER_HOST = "another host on PostgreSQL, p95"
 WAIT = {"wait_seconds": 30}
 
 
@@ -83,10 +87,18 @@ def busy(pid: int, seconds: float) -> float:
 def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     """Latencies count from the call that creates the task, its commit included."""
     times, seconds = (5, 1) if quick else (60, 5)
+    measured = _on_one_machine(rounds, times, seconds)
+    binaries = installed()
+    if binaries is not None and hosts.are_possible():
+        measured[ANOTHER_HOST] = _on_two_hosts(rounds, times, binaries)
+    return measured
+
+
+def _on_one_machine(rounds: int, times: int, seconds: float) -> dict[str, Samples]:
     with scratch() as directory:
         seed = prepare(directory / "seed", agents=CROWD, tasks=0)
         with (
-            Child("b10", "one", str(seed.root), seed.tokens[1]) as other,
+            Child("b10", "one", str(seed.root), "", seed.tokens[1]) as other,
             Child("b10", "crowd", str(seed.copy(directory / "crowd")), *seed.tokens) as crowd,
             running(seed.root, seed.tokens) as project,
         ):
@@ -107,8 +119,30 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     }
 
 
-async def _one(root: str, *tokens: str) -> None:
-    async with opened(Path(root)) as workbench:
+def _on_two_hosts(rounds: int, times: int, binaries: Path) -> Samples:
+    """This process and another have a clone each; the other one is on another host, as a network namespace is."""
+    with scratch() as directory, hosts.network(directory) as network:
+        (host,) = network.hosts("another")
+        where: dict[str, Any] = {"entering": network.entering, "trusts": f"{hosts.PREFIX}.0/24"}
+        with (
+            running_server(binaries, f"listen_addresses={hosts.GATEWAY}", **where) as server,
+            server.new_database() as database,
+        ):
+            url = f"postgresql://{SUPERUSER}@{hosts.GATEWAY}/{database}"
+            seed = prepare(directory / "here", agents=2, tasks=0, database_url=server.url(database))
+            (host.home / "there").mkdir()
+            arguments = ("one", str(host.home / "there"), url, seed.tokens[1])
+            with (
+                Child("b10", *arguments, extra=host.environment, entering=host.entering) as other,
+                running(seed.root, seed.tokens[:1], server.url(database)) as project,
+            ):
+                other.hear()
+                turns = take_turns(rounds, there=lambda: p95(project, times, partial(there, child=other)))
+    return Samples(turns["there"], unit="ms")
+
+
+async def _one(root: str, database_url: str, *tokens: str) -> None:
+    async with opened(Path(root), database_url or None) as workbench:
         (caller,) = await identify(workbench, tokens)
         say("ready")
         async for _ in orders():
@@ -139,6 +173,7 @@ ROW = Row(
     {
         "same process, p95": within(250, "ms"),
         "other process, p95": within(250, "ms"),
+        ANOTHER_HOST: within(250, "ms"),
         f"CPU while {CROWD} wait": within(5, "% of a core"),
     },
     run,

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -28,11 +28,18 @@ class Child:
         module: its name here, such as ``b03``.
         arguments: given to it as `sys.argv`.
         extra: what its environment has beside this process's.
+        entering: the prefix of a command that runs it elsewhere, such as on another host.
     """
 
-    def __init__(self, module: str, *arguments: str, extra: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        module: str,
+        *arguments: str,
+        extra: Mapping[str, str] = MappingProxyType({}),
+        entering: Sequence[str] = (),
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.{module}", *arguments],
+            [*entering, sys.executable, "-m", f"{__package__}.{module}", *arguments],
             cwd=ROOT,
             env=environment() | extra,
             stdin=subprocess.PIPE,

@@ -48,12 +48,12 @@ class Seed:
         return to
 
 
-def prepare(root: Path, *, agents: int, tasks: int, mixed: bool = False) -> Seed:
+def prepare(root: Path, *, agents: int, tasks: int, mixed: bool = False, database_url: str | None = None) -> Seed:
     """A closed project with admitted agents and claimable tasks (see project.sql for mixed ones)."""
     root.mkdir()
 
     async def make() -> list[str]:
-        async with opened(root) as workbench:
+        async with opened(root, database_url) as workbench:
             tokens = [await _admit(workbench, f"agent-{number}") for number in range(agents)]
             await workbench.store.write(lambda tx: fill(tx, tasks, mixed))
             return tokens
@@ -62,9 +62,9 @@ def prepare(root: Path, *, agents: int, tasks: int, mixed: bool = False) -> Seed
 
 
 @contextlib.asynccontextmanager
-async def opened(root: Path) -> AsyncIterator[Workbench]:
+async def opened(root: Path, database_url: str | None = None) -> AsyncIterator[Workbench]:
     """The project, open."""
-    async with Workbench.open(Settings(project=root, port=0)) as workbench:
+    async with Workbench.open(Settings(project=root, port=0, database_url=database_url)) as workbench:
         yield workbench
 
 
@@ -82,11 +82,11 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(root: Path, tokens: Sequence[str]) -> Iterator[Running]:
+def running(root: Path, tokens: Sequence[str], database_url: str | None = None) -> Iterator[Running]:
     """Open a project and identify its agents."""
     with asyncio.Runner() as runner:
         stack = contextlib.AsyncExitStack()
-        workbench = runner.run(stack.enter_async_context(opened(root)))
+        workbench = runner.run(stack.enter_async_context(opened(root, database_url)))
         try:
             yield Running(runner, workbench, runner.run(identify(workbench, tokens)))
         finally:

@@ -27,7 +27,7 @@ WHERE status = 'claimed';
 DELETE FROM task_attempts;
 
 -- name: standing
-SELECT COUNT(*) AS tasks, SUM(status = 'completed') AS completed, SUM(attempt) AS attempts,
+SELECT COUNT(*) AS tasks, COUNT(*) FILTER (WHERE status = 'completed') AS completed, SUM(attempt) AS attempts,
     (SELECT COUNT(*) FROM events WHERE kind = 'task.claimed') AS claimed,
     (SELECT COUNT(*) FROM events WHERE kind = 'task.completed') AS told
 FROM task_status;

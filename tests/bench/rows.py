@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
+from tests.postgres import installed
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -91,6 +93,7 @@ class Row:
         bars: by the name of the line they are for; a row with one line names it "".
         run: `(rounds, quick)` to what was measured, by the same names; a line without a bar only informs.
         needs: packages of the `bench` extra, without which the row cannot run.
+        needs_postgres: whether it needs the programs of a PostgreSQL server.
     """
 
     id: str
@@ -99,6 +102,7 @@ class Row:
     bars: Mapping[str, Bar]
     run: Callable[[int, bool], Mapping[str, Samples]]
     needs: tuple[str, ...] = ()
+    needs_postgres: bool = False
 
     @property
     def bar(self) -> str:
@@ -108,7 +112,8 @@ class Row:
     @property
     def missing(self) -> list[str]:
         """Peers that are not installed."""
-        return [package for package in self.needs if find_spec(package) is None]
+        packages = [package for package in self.needs if find_spec(package) is None]
+        return packages + ["PostgreSQL"] * (self.needs_postgres and installed() is None)
 
 
 def rows() -> list[Row]:

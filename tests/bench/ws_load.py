@@ -10,12 +10,14 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 
 from tests.bench.child import heard, orders, play, say
 from tests.bench.project import SESSION
@@ -176,5 +178,42 @@ async def load() -> None:
     await asyncio.gather(*(peer.socket.close() for peer in peers))
 
 
+async def hold(seconds: str) -> None:
+    """In the child: connect and claim a task each on the first order; renew the leases until the next one."""
+    told = orders()
+    order = await anext(told)
+    peers = await opened(order["url"], order["tokens"])
+    tasks = [(await peer.ask("claim_task", {}))["data"]["task"]["id"] for peer in peers]
+    say("claimed")
+    is_over = asyncio.Event()
+    holders = [asyncio.create_task(_hold(*pair, float(seconds), is_over)) for pair in zip(peers, tasks, strict=True)]
+    await anext(told)
+    is_over.set()
+    ends = await asyncio.gather(*holders)
+    say(
+        {
+            "lost": sum(not holds for holds in ends),
+            "dropped": sum(peer.socket.close_code is not None for peer in peers),
+            "slowest": max(latency for peer in peers for latency in peer.latencies) * 1e3,
+        }
+    )
+    await asyncio.gather(*(peer.socket.close() for peer in peers))
+
+
+async def _hold(peer: Peer, task: int, seconds: float, is_over: asyncio.Event) -> bool:
+    """Send heartbeats until it is over; whether the task is held to the last."""
+    holds = True
+    while holds and not is_over.is_set():
+        started = time.perf_counter()
+        try:
+            holds = task in (await peer.ask("heartbeat", {}))["data"]["holding"]
+        except ConnectionClosed:
+            return False
+        peer.latencies.append(time.perf_counter() - started)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(is_over.wait(), seconds)
+    return holds
+
+
 if __name__ == "__main__":
-    play(workbench=workbench_server, echo=echo_server, load=load)
+    play(workbench=workbench_server, echo=echo_server, load=load, hold=hold)

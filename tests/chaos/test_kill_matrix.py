@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,8 +27,10 @@ import pytest
 
 from tests.chance import SOAK, chance
 from tests.conftest import git
+from tests.postgres import NewServer, PostgresServer
 from workbench.client import HttpClient
 from workbench.errors import Unauthenticated, Unavailable
+from workbench.state.database_url import VARIABLE
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
 
@@ -57,12 +60,13 @@ done
 
 
 class Victim(StrEnum):
-    """The process that a signal hits."""
+    """The process that a signal hits; of a database, all of its processes."""
 
     SERVER = "server"
     KERNEL = "kernel"
     SUPERVISOR = "supervisor"
     COMMAND = "command"
+    DATABASE = "database"
 
 
 class Moment(StrEnum):
@@ -78,11 +82,12 @@ HITS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
 """SIGSTOP is followed by SIGCONT."""
 
 
-def rounds(random: Random) -> Iterator[tuple[Victim, signal.Signals, Moment]]:
-    """Combinations without end: among four each of something occurs, among 48 each combination."""
-    victims, hits, moments = (random.sample([*kind], len(kind)) for kind in (Victim, HITS, Moment))
+def rounds(random: Random, among: Sequence[Victim]) -> Iterator[tuple[Victim, signal.Signals, Moment]]:
+    """Combinations without end: among five each of something occurs, among 60 each combination."""
+    victims, hits, moments = (random.sample([*kind], len(kind)) for kind in (among, HITS, Moment))
+    period = math.lcm(len(victims), len(hits), len(moments))
     for n in itertools.count():
-        yield victims[n % 4], hits[n % 3], moments[(n + n // 12) % 4]
+        yield victims[n % len(victims)], hits[n % 3], moments[(n + n // period) % 4]
 
 
 @dataclass
@@ -91,6 +96,7 @@ class Project:
 
     root: Path
     random: Random
+    database: PostgresServer | None = None
     server: subprocess.Popen[bytes] | None = None
     kind: Victim = Victim.SERVER
     written: dict[tuple[int, int], list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -144,9 +150,9 @@ class Project:
         if ended:
             self.serve(victim)
         task = await self.completed(task_id)
-        if victim in (Victim.SERVER, Victim.KERNEL):
+        if victim in (Victim.SERVER, Victim.KERNEL, Victim.DATABASE):
             ends = [(attempt["outcome"], attempt["error_message"]) for attempt in task["attempts"]]
-            assert len(ends) == attempt, f"the command was ended by a restart of the server: {ends}"
+            assert len(ends) == attempt, f"the command was ended by a restart of the {victim}: {ends}"
 
     async def until_at_work(self, task_id: int) -> dict[str, Any]:
         """The task, once its command writes."""
@@ -185,6 +191,9 @@ class Project:
     async def strike(self, victim: Victim, hit: signal.Signals, moment: Moment, task: dict[str, Any]) -> bool:
         """Hit a process; whether it is a server that is to be started again."""
         assert self.server is not None
+        if victim is Victim.DATABASE:
+            await asyncio.to_thread(self.strike_database, hit)
+            return False
         is_server = victim in (Victim.SERVER, Victim.KERNEL)
         process = psutil.Process(self.server.pid) if is_server else await self.worker_process(victim, task)
         if process is None:
@@ -201,6 +210,20 @@ class Project:
         if moment is Moment.LEASE_END:
             await asyncio.sleep(LEASE_SECONDS + 1)
         return True
+
+    def strike_database(self, hit: signal.Signals) -> None:
+        """Hit the database, and have it answer again after a while."""
+        assert self.database is not None
+        if hit is signal.SIGSTOP:
+            with self.database.suspended():
+                time.sleep(self.random.random())
+            return
+        if hit is signal.SIGKILL:
+            self.database.kill()
+        else:
+            self.database.stop()
+        time.sleep(self.random.random())
+        self.database.start()
 
     async def worker_process(self, victim: Victim, task: dict[str, Any]) -> psutil.Process | None:
         """The supervisor of a task, or one of the processes that it has started; None if there is none any more."""
@@ -263,14 +286,28 @@ class Project:
 
 @pytest.mark.timeout(3_600 * SOAK or 900)
 async def test_no_kill_loses_or_mixes_a_byte_of_an_attempt(repository: Path) -> None:
-    random = chance()
-    project = Project(repository, random)
+    await kill(Project(repository, chance()), [victim for victim in Victim if victim is not Victim.DATABASE])
+
+
+@pytest.mark.postgres
+@pytest.mark.timeout(3_600 * SOAK or 900)
+async def test_no_kill_of_the_database_or_of_who_uses_it_loses_or_mixes_a_byte_of_an_attempt(
+    repository: Path, new_postgres_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = new_postgres_server()
+    with server.new_database() as name:
+        monkeypatch.setenv(VARIABLE, server.url(name))
+        await kill(Project(repository, chance(), server), [*Victim])
+
+
+async def kill(project: Project, victims: Sequence[Victim]) -> None:
+    """Have tasks done while processes are hit, and look at what became of them."""
     project.serve(Victim.SERVER)
     try:
         await project.call("create_worktree", name="lab")
         for name in ("walt", "wilma"):
             await project.call("spawn_agent", persona_id="implementer", assigned_worktree="lab", name=name)
-        for victim, hit, moment in itertools.islice(rounds(random), ROUNDS):
+        for victim, hit, moment in itertools.islice(rounds(project.random, victims), ROUNDS):
             print(f"{hit.name} to the {victim}, {moment}", flush=True)
             await project.round(victim, hit, moment)
         await project.check()

@@ -13,24 +13,31 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tests import given
 from tests.chance import SOAK, chance
 from tests.conftest import Served
+from tests.postgres import NewServer, PostgresServer
 from workbench.app import Workbench
-from workbench.errors import Conflict
+from workbench.errors import Conflict, Unavailable
 from workbench.model import SECOND
 from workbench.ops import Caller
+from workbench.state.database_url import VARIABLE
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+T = TypeVar("T")
 
 PROCESSES = 4
 AGENTS = 4
@@ -47,7 +54,7 @@ ATTEMPTS = Query(
 STATES = Query("states", "SELECT task_id, status, attempt, unmet FROM task_status")
 EDGES = Query("edges", "SELECT task_id, depends_on FROM task_dependencies")
 ENDED = Query("ended", "SELECT subject, actor FROM events WHERE kind = 'task.completed'")
-SOUND = Query("sound", "PRAGMA integrity_check")
+SOUND = Query("sound", "{{sqlite}}PRAGMA integrity_check{{end}}{{postgres}}SELECT 'ok' AS sound{{end}}")
 
 Done = tuple[int, int, str]
 """A task that somebody was told to have completed: its id, the attempt, and who."""
@@ -74,21 +81,32 @@ async def work(workbench: Workbench, caller: Caller) -> None:
     """Claim, take some time, complete; until nothing is open."""
     random = Random(caller.name)
     while True:
-        task = (await workbench.dispatch(caller, "claim_task", {}))["task"]
+        task = (await told(lambda: workbench.dispatch(caller, "claim_task", {})))["task"]
         if task is None:
-            if not await something_open(workbench):
+            if not await told(lambda: something_open(workbench)):
                 return
-            await workbench.dispatch(caller, "heartbeat_and_get_tasks", {"wait_seconds": 1})
+            await told(lambda: workbench.dispatch(caller, "heartbeat_and_get_tasks", {"wait_seconds": 1}))
             continue
         await asyncio.sleep(random.random() * WORK_SECONDS)
+        done = {"task_id": task["id"], "attempt": task["attempt"]}
         try:
-            done = {"task_id": task["id"], "attempt": task["attempt"]}
-            await workbench.dispatch(caller, "complete_task", done)
+            await told(partial(workbench.dispatch, caller, "complete_task", done))
         except Conflict as error:
             if error.code != "LEASE_LOST":
                 raise
         else:
             print(json.dumps([task["id"], task["attempt"], caller.name]), flush=True)
+
+
+async def told(ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer, once the store can be reached: nothing was changed until then."""
+    while True:
+        try:
+            return await ask()
+        except Unavailable as error:
+            if error.code != "STORE_UNAVAILABLE":
+                raise
+            await asyncio.sleep(0.05)
 
 
 async def something_open(workbench: Workbench) -> bool:
@@ -103,10 +121,15 @@ async def something_open(workbench: Workbench) -> bool:
 
 
 class Crew:
-    """The processes, and what they say."""
+    """The processes, and what they say.
 
-    def __init__(self, child: Any, project: Path, tokens: list[str]) -> None:
+    Args:
+        database: the server of their store, which is killed, too, and started again.
+    """
+
+    def __init__(self, child: Any, project: Path, tokens: list[str], database: PostgresServer | None = None) -> None:
         self._child = child
+        self._database = database
         self._project = project
         self._tokens = tokens
         self._heard: queue.SimpleQueue[tuple[subprocess.Popen[str], str]] = queue.SimpleQueue()
@@ -142,8 +165,13 @@ class Crew:
                 done.append(tuple(json.loads(line)))
             if kills and len(done) >= kills[0] and self._ready:
                 kills.pop(0)
-                self._kill(self._ready.pop(random.randrange(len(self._ready))))
-                self._start()
+                if self._database is not None and len(kills) % 3:
+                    self._database.kill()
+                    time.sleep(random.random())
+                    self._database.start()
+                else:
+                    self._kill(self._ready.pop(random.randrange(len(self._ready))))
+                    self._start()
         assert not kills
         assert [process.wait() for process in self._living] == [0] * PROCESSES
         return done
@@ -207,6 +235,22 @@ async def test_processes_that_are_killed_lose_no_task_and_finish_none_twice(chil
     assert late
     assert min(late) >= 0
     assert max(late) <= SECOND or not SOAK  # the soak runs alone
+
+
+@pytest.mark.chaos
+@pytest.mark.postgres
+@pytest.mark.timeout(3_000 if SOAK else 900)
+async def test_a_database_that_is_killed_under_load_loses_no_task_and_lets_none_be_done_twice(
+    child: Any, repository: Path, new_postgres_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, kills = 2_000 * SOAK or 160, 100 * SOAK or 10
+    random, server = chance(), new_postgres_server()
+    with server.new_database() as name:
+        monkeypatch.setenv(VARIABLE, server.url(name))
+        tokens = await prepare(repository, tasks, (PROCESSES + kills) * AGENTS)
+        moments = sorted(random.sample(range(1, tasks * 3 // 4), kills))
+        done = await asyncio.to_thread(Crew(child, repository, tokens, server).work, moments, random)
+        await check(repository, done, tasks)
 
 
 # A worker that hangs instead of dying

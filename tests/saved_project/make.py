@@ -191,14 +191,14 @@ class _Making:
 
     async def _worker(self) -> None:
         await self.call("create_worktree", name="lab")
-        started = self.workbench._ctx.processes.start
+        started = self.workbench._ctx.local.processes.start
 
         def recorded(*arguments: Any, stdin_text: str, **more: Any) -> Any:
             kept = {name: value for name, value in json.loads(stdin_text).items() if name not in ("box", "scratch")}
             (PLACE / WORKER).write_text(json.dumps(kept))
             return started(*arguments, stdin_text=stdin_text, **more)
 
-        self.workbench._ctx.processes.start = recorded
+        self.workbench._ctx.local.processes.start = recorded
         await self.call("spawn_agent", persona_id="implementer", name="walt", assigned_worktree="lab")
         await self.call("create_task", title="running", persona_id="implementer", run=UNTIL_GO, target_worktree="lab")
         while not (PROJECT / ".aiswarm" / "worktrees" / "lab" / "begun").exists():

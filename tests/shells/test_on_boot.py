@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import typed
-from tests.given import wait_until
+from tests.given import refused, wait_until
 from workbench.shells import detached, on_boot
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
@@ -84,3 +84,17 @@ def test_without_a_systemd_nothing_is_written_or_started_and_the_next_step_is_sa
     assert "`@reboot` of crontab" in refused.err
     assert not on_boot.unit_path(Settings(project=project)).exists()
     assert ServerFile(Settings(project=project).server_file).load().info is None
+
+
+def test_the_unit_has_the_projects_database_but_never_its_password(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(project=project)
+    monkeypatch.setenv("WORKBENCH_DATABASE_URL", "postgresql://ada@db.lab/work")
+    monkeypatch.setenv("PGPASSFILE", "/home/ada/pass")
+    text = on_boot.unit(settings, None)
+    assert '"WORKBENCH_DATABASE_URL=postgresql://ada@db.lab/work" "PGPASSFILE=/home/ada/pass"' in text
+    for name, value in (("PGPASSWORD", "hunter2"), ("WORKBENCH_DATABASE_URL", "password=hunter2")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            assert "hunter2" not in refused("PASSWORD_IN_UNIT", on_boot.unit, settings, None).message

@@ -26,7 +26,7 @@ from workbench.state.settings import Settings
 from workbench.store.base import Store
 from workbench.store.feed import last_event_id
 from workbench.store.sqlite import SqliteStore
-from workbench.trust import state_directory
+from workbench.trust import project_store
 
 if TYPE_CHECKING:
     import duckdb
@@ -124,11 +124,9 @@ def read_closed(live: Live, settings: Settings) -> Update:
     """Read what `live` has not applied yet, without a server. Call it in a thread that has no event loop.
 
     Raises:
-        Unavailable, Conflict: see `open_store`. Refused: see `state_directory.check`.
+        Unavailable, Conflict: see `project_store.open_store`. Refused: see `state_directory.check`.
     """
-    from workbench.store.sqlite import open_store
-
-    with state_directory.database(settings) as path, closing(open_store(path)) as store:
+    with project_store.opener(settings) as opener, closing(opener()) as store:
         return asyncio.run(refresh(live, store))
 
 

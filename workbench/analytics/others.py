@@ -16,6 +16,7 @@ from workbench.analytics.changes import START, Position, Update, read_update
 from workbench.analytics.replica import Catalogue, Replica
 from workbench.analytics.views import VIEWS
 from workbench.errors import BadInput
+from workbench.state.database_note import DatabaseNote
 from workbench.state.home import expanded
 from workbench.state.settings import Settings
 from workbench.store.base import Reader
@@ -54,8 +55,8 @@ class Others:
             wanted: their roots by name; others are removed. None: the same as before.
 
         Raises:
-            BadInput: ``BAD_NAME``, ``NOT_A_DIRECTORY``. NotFound: ``NO_PROJECT``. Refused: see `state_directory.check`.
-            Others: see `read_snapshot`.
+            BadInput: ``BAD_NAME``, ``NOT_A_DIRECTORY``, ``PROJECT_ON_POSTGRESQL``. NotFound: ``NO_PROJECT``.
+            Refused: see `state_directory.check`. Others: see `read_snapshot`.
         """
         if wanted is not None:
             self._choose({name: _database(name, root) for name, root in wanted.items()})
@@ -102,7 +103,13 @@ def _database(name: str, root: Path) -> Path:
             f"A project cannot be named {name!r} in a query. Use small letters, digits and _, and no view's name.",
         )
     settings = Settings.load(expanded(root))
-    state_directory.require(settings)
+    if (note := DatabaseNote.of(settings.home)) is not None:
+        raise BadInput(
+            "PROJECT_ON_POSTGRESQL",
+            f"The store of {settings.project} is in the database {note.url}, and queries read other projects on SQLite "
+            f"only. Ask that project by itself: `workbench sql --project {settings.project}`.",
+        )
+    state_directory.require(settings.model_copy(update={"database_url": None}))  # which is this project's
     return settings.database
 
 

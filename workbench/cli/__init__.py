@@ -27,6 +27,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     chat,
     contexts,
     data,
+    db,
     definitions,
     doctor,
     execution,

@@ -239,12 +239,12 @@ def _import_old(settings: Settings, file: Path) -> Table:
 async def _read_migrations(settings: Settings) -> list[dict[str, Any]]:
     """The history of migrations; opening the store applies missing ones."""
     from workbench.store import migrate as migrations
-    from workbench.store.sqlite import open_store
+    from workbench.trust.project_store import open_store
 
     state_directory.check(settings.project)
     if not state_directory.has_store(settings):
         return []
-    store = await asyncio.to_thread(open_store, settings.database)
+    store = await asyncio.to_thread(open_store, settings)
     try:
         rows = await store.read(migrations.applied_migrations)
     finally:

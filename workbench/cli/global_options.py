@@ -66,6 +66,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "disk",
         "backup",
         "restore",
+        "db",
     ),
     "Decide": ("approvals", "proposed", "approve", "reject", "answer", "request-changes", "integrate"),
     "Talk": ("tell", "comment", "messages"),

@@ -6,8 +6,9 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench.errors import Conflict, Hint, Unavailable
 from workbench.execution.execution import KINDS, PASSING, Execution, Standing
@@ -19,6 +20,7 @@ WAIT_SECONDS = 2.0
 LOOK_SECONDS = 30.0
 """How long it waits for an event before it looks again although there was none."""
 SPACING_SECONDS = 0.2
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ def carry_out(
     execution.begin()
     try:
         while True:
-            standing = _step(execution, is_over)
+            standing = _patiently(execution.step, is_over)
             show(standing)
             if is_over() or (standing.verdict is not None and not goes_on(standing)):
                 return standing
@@ -73,18 +75,19 @@ def carry_out(
             events: Sequence[Mapping[str, Any]] = ()
             while not (events or is_over() or time.monotonic() >= looks_at):
                 time.sleep(SPACING_SECONDS)
-                page = execution.call("list_events", after=last, kinds=list(KINDS), wait_seconds=WAIT_SECONDS)
+                waiting = {"after": last, "kinds": list(KINDS), "wait_seconds": WAIT_SECONDS}
+                page = _patiently(partial(execution.call, "list_events", **waiting), is_over)
                 last, events = page["next_after"], page["events"]
             execution.note_events(events)
     finally:
         execution.end()
 
 
-def _step(execution: Execution, is_over: Callable[[], bool]) -> Standing:
-    """The next step, as soon as it can be stored: a disk that is full for a while ends no execution."""
+def _patiently(work: Callable[[], T], is_over: Callable[[], bool]) -> T:
+    """What `work` returns, once the store is in order: a full disk or a database that is away ends no execution."""
     while True:
         try:
-            return execution.step()
+            return work()
         except Unavailable as error:
             if error.code not in PASSING or is_over():
                 raise

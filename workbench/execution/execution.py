@@ -23,8 +23,8 @@ Place = tuple[str, str | None]
 PAGE = 500
 MOST_STARTS = 3
 """How often an agent is started in one place that ends although there is work, and has completed none."""
-PASSING = ("STORE_FULL", "STORE_BUSY")
-"""Errors that a step may be tried again after."""
+PASSING = ("DISK_FULL", "STORE_FULL", "STORE_BUSY", "STORE_UNAVAILABLE", "STORE_CROWDED")
+"""Errors of the disk or the store that pass: what met one is tried again."""
 KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*", "resource.*")
 """The events after which there may be something to do."""
 

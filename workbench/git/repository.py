@@ -34,7 +34,7 @@ from workbench.git.integration import Integration
 from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
 from workbench.git.predict import MergePreview
-from workbench.git.run import PATCH_FREE, Bound, CommitIdentity, GitResult, check_version, displayed
+from workbench.git.run import PATCH_FREE, Bound, CommitIdentity, GitResult, check_version, displayed, machine_faults
 from workbench.system import file_lock
 
 
@@ -197,6 +197,7 @@ class Repository(Plumbing):
         """
         return list(submodules.empty(self, path, self.commit(commit), because))
 
+    @machine_faults()
     def fill_submodules(self, checkout: Checkout, commit: str, before: str | None = None) -> list[str]:
         """Give a worktree the files of the submodules of `commit`, which it is at, from this repository's modules.
 
@@ -226,6 +227,7 @@ class Repository(Plumbing):
         span = (self.commit(branch), f"^{self.commit(target)}")
         return commits.parse_commits(self.read("rev-list", f"--max-count={max(limit, 0)}", *commits.SHAPE, *span))
 
+    @machine_faults()
     def preview_merge(self, target: str, source: str) -> MergePreview:
         """The result of merging `source` into `target`. Writes objects, but moves no branch.
 
@@ -234,6 +236,7 @@ class Repository(Plumbing):
         """
         return predict.merge(self, self.commit(target), self.commit(source))
 
+    @machine_faults()
     def trial_merge(self, target: str, source: str) -> str | None:
         """A commit with the result of merging the commit `source` into the commit `target`; None if they conflict.
 
@@ -241,6 +244,7 @@ class Repository(Plumbing):
         """
         return predict.trial_commit(self, target, source)
 
+    @machine_faults()
     def predict_merges(self, pairs: Sequence[tuple[str, str]]) -> list[MergePreview]:
         """The results of merging the second of each pair into the first, in order.
 
@@ -361,6 +365,7 @@ class Repository(Plumbing):
 
     # -- changing
 
+    @machine_faults()
     def copy_included(self, path: Path, files: Sequence[IncludedFile]) -> list[str]:
         """Copy such files into the worktree at `path`, where it has nothing; the paths of the copies.
 
@@ -389,6 +394,7 @@ class Repository(Plumbing):
                 )
             yield
 
+    @machine_faults()
     def add_worktree(self, path: Path, git_dir: Path, branch: str | None, start: str, *, existing: bool = False) -> str:
         """Create the branch `branch` at `start` (a branch or commit), check it out at `path`, and return its commit.
 
@@ -405,6 +411,7 @@ class Repository(Plumbing):
         """
         return worktrees.add(self, path, git_dir, branch, start, existing)
 
+    @machine_faults()
     def anchor_worktree(self, path: Path, git_dir: Path, ignored: Iterable[str] = ()) -> None:
         """Update the paths in a worktree that an earlier version made, or whose project was moved or copied: to its own
         repository, this repository, and git's record of it here. What a worker wrote there is not trusted.
@@ -414,6 +421,7 @@ class Repository(Plumbing):
         """
         worktrees.anchor(self, path, git_dir, ignored)
 
+    @machine_faults()
     def remove_worktree(self, path: Path, git_dir: Path) -> None:
         """Delete the worktree at `path` with all its files, and its own repository; its branch stays.
 
@@ -430,6 +438,7 @@ class Repository(Plumbing):
         """Remove git's record of the worktree at `path`, so that git does not list it. Its files stay."""
         worktrees.unlist(self, path)
 
+    @machine_faults()
     def import_branch(self, checkout: Checkout, branch: str, *, max_bytes: int) -> str:
         """Import a branch of a worktree: move the branch of the same name here to its commit, and return the commit.
 
@@ -442,6 +451,7 @@ class Repository(Plumbing):
         """
         return imports.branch(self, checkout, branch, max_bytes)
 
+    @machine_faults()
     def import_ref(self, checkout: Checkout, ref: str, *, into: str, max_bytes: int) -> str:
         """Import any reference of the worktree, by its full name, as the reference `into` (a full name) here."""
         return imports.reference(self, checkout, ref, into, max_bytes)
@@ -462,6 +472,7 @@ class Repository(Plumbing):
         files = self.read("diff-tree", "-r", "--name-only", *PATCH_FREE, base, commit).fields
         return Size(commits, len(files), bytes_)
 
+    @machine_faults()
     def write_bundle(self, path: Path, refs: Sequence[str]) -> None:
         """Write a bundle of branches (or other references, by full name) that are about to be deleted.
 
@@ -481,6 +492,7 @@ class Repository(Plumbing):
         """
         bundles.delete_branch(self, branch, commit)
 
+    @machine_faults()
     def merge_commit(
         self, source: str, target: str, message: str, author: CommitIdentity, *, fast_forward: bool = False
     ) -> str:
@@ -491,6 +503,7 @@ class Repository(Plumbing):
         """
         return integration.Merge(self, message, author, fast_forward).commit(target, source)
 
+    @machine_faults()
     def integrate(
         self,
         source_commit: str,

@@ -173,6 +173,20 @@ class GitResult:
         )
 
 
+@contextmanager
+def machine_faults() -> Iterator[None]:
+    """Raise ``GIT_FAILED`` where files of a repository cannot be written, as where git itself cannot write them."""
+    try:
+        yield
+    except OSError as error:
+        raise _unable(error) from error
+
+
+def _unable(error: OSError) -> Unavailable:
+    text = f"git cannot run: {error}.{_advice(str(error))}"
+    return Unavailable("GIT_FAILED", text, stderr=str(error), try_again=True)
+
+
 def run(
     arguments: Sequence[str],
     cwd: Path,
@@ -215,8 +229,7 @@ def run(
     except OSError as error:
         if isinstance(error, FileNotFoundError) and cwd.is_dir():
             raise Unavailable("GIT_MISSING", "git is not installed. Install git 2.38 or newer.") from None
-        text = f"git cannot run: {error}.{_advice(str(error))}"
-        raise Unavailable("GIT_FAILED", text, stderr=str(error), try_again=True) from error
+        raise _unable(error) from error
 
 
 def _advice(error: str) -> str:

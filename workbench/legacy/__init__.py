@@ -16,12 +16,11 @@ from workbench.errors import Conflict
 from workbench.legacy import target
 from workbench.legacy.plan import MigrationPlan, decide
 from workbench.legacy.source import Legacy, read
-from workbench.model import Wire, wall_clock
+from workbench.model import Wire
 from workbench.state.settings import Settings
 from workbench.store.backups import back_up
-from workbench.store.base import Reader, Tx
-from workbench.store.sqlite import SqliteStore, open_store
-from workbench.trust import state_directory
+from workbench.store.base import Reader, Store, Tx
+from workbench.trust import project_store, state_directory
 
 
 class Counted(Wire):
@@ -32,14 +31,14 @@ class Counted(Wire):
 
 
 class LegacyImport(Wire):
-    """What was imported. `backup` is a copy of the store from before, if there was a store and anything was added."""
+    """What was imported. `backup` is a copy of the store from before, if it was on SQLite and anything was added."""
 
     tables: dict[str, Counted]
     backup: str | None
     notes: list[str]
 
 
-def import_legacy(settings: Settings, source: Path, *, clock: Callable[[], int] = wall_clock) -> LegacyImport:
+def import_legacy(settings: Settings, source: Path, *, clock: Callable[[], int] | None = None) -> LegacyImport:
     """Add every row of a legacy database that the project does not have yet: all of them, or none.
 
     It opens the store itself, as another process would, so servers may run meanwhile. It blocks, and may be
@@ -48,34 +47,46 @@ def import_legacy(settings: Settings, source: Path, *, clock: Callable[[], int] 
     Raises:
         NotFound: ``LEGACY_NOT_FOUND``.
         BadInput: ``NOT_A_DATABASE``, ``NOT_LEGACY``.
-        Unavailable: ``LEGACY_CORRUPT``, ``LEGACY_UNREADABLE``, ``BACKUP_FAILED``, and see `open_store`.
-        Conflict: ``LEGACY_REFUSED`` (the store does not take a row), and see `open_store`.
+        Unavailable: ``LEGACY_CORRUPT``, ``LEGACY_UNREADABLE``, ``BACKUP_FAILED``, and see `project_store.open_store`.
+        Conflict: ``LEGACY_REFUSED`` (the store does not take a row), and see `project_store.open_store`.
     """
     legacy = read(source)
     with ThreadPoolExecutor(1, thread_name_prefix="workbench-migrate") as apart:
         return apart.submit(asyncio.run, _import(settings, legacy, clock)).result()
 
 
-async def _import(settings: Settings, legacy: Legacy, clock: Callable[[], int]) -> LegacyImport:
+async def _import(settings: Settings, legacy: Legacy, clock: Callable[[], int] | None) -> LegacyImport:
     state_directory.create(settings)
-    existed = settings.database.exists()
-    store = open_store(settings.database, clock)
+    existed = settings.database_url is None and settings.database.exists()
+    store = await asyncio.to_thread(project_store.open_store, settings, clock)
     try:
         plan, backup = await store.read(lambda tx: _plan(tx, legacy)), None
         if plan.adds:
             backup = back_up(settings.database, store.now()) if existed else None
-            plan = await _add(store, legacy)
+            plan = await _add(store, legacy, _database_error(settings))
     finally:
         store.close()
     tables = {table: Counted(found=legacy.found[table], added=len(rows)) for table, rows in plan.rows.items()}
-    return LegacyImport(tables=tables, backup=str(backup) if backup else None, notes=[*legacy.notes, *plan.notes])
+    notes = [*legacy.notes, *plan.notes]
+    if plan.adds and settings.database_url is not None:
+        notes.append("No backup was made before: `pg_dump` makes one of a PostgreSQL database.")
+    return LegacyImport(tables=tables, backup=str(backup) if backup else None, notes=notes)
+
+
+def _database_error(settings: Settings) -> type[Exception]:
+    """What the project's database raises for a statement that fails."""
+    if settings.database_url is None:
+        return sqlite3.Error
+    import psycopg
+
+    return psycopg.Error
 
 
 def _plan(tx: Reader, legacy: Legacy) -> MigrationPlan:
     return decide(legacy, target.present(tx), tx.now)
 
 
-async def _add(store: SqliteStore, legacy: Legacy) -> MigrationPlan:
+async def _add(store: Store, legacy: Legacy, database_error: type[Exception]) -> MigrationPlan:
     def change(tx: Tx) -> MigrationPlan:
         plan = _plan(tx, legacy)  # again: other processes may have written since
         target.add(tx, plan, legacy)
@@ -83,7 +94,7 @@ async def _add(store: SqliteStore, legacy: Legacy) -> MigrationPlan:
 
     try:
         return await store.write(change, actor="operator")
-    except sqlite3.Error as error:
+    except database_error as error:
         raise Conflict(
             "LEGACY_REFUSED",
             f"The store does not take what is in {legacy.name}: {error}. Nothing was changed. Correct the row in a "

@@ -32,6 +32,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Local(NamedTuple):
+    """What belongs to this process, of the machine that it runs on: no other process of the project has it."""
+
+    processes: ProcessTable
+    repositories: Repositories
+    predictions: MergePredictions
+    server: ServerInfo | None
+    answers: RunningAnswers
+    gateway: GatewayState
+    running_calls: RunningCalls
+    """The calls of tools that this process runs."""
+    upstreams: Upstreams
+    tool_hosts: ToolHosts
+
+
 class Ctx(NamedTuple):
     """The context of an operation: its caller, and the parts of Workbench that it may use."""
 
@@ -41,22 +56,13 @@ class Ctx(NamedTuple):
     store: Store
     feed: Feed
     settings: Settings
-    processes: ProcessTable
-    repositories: Repositories
-    predictions: MergePredictions
-    server: ServerInfo | None
+    local: Local
     random: Callable[[], float]
     """Uniform in [0, 1). Passed in, like the time, so that tests control it."""
     allowlist: Allowlist
     definitions: Registry
-    answers: RunningAnswers
-    gateway: GatewayState
     secrets: KnownSecrets
     """What no record shows."""
-    running_calls: RunningCalls
-    """The calls of tools that this process runs."""
-    upstreams: Upstreams
-    tool_hosts: ToolHosts
     node: Node
     """This project's node on a KOI network."""
     decision_handlers: Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ async def dispatch(
         NotFound: ``UNKNOWN_OPERATION``.
         Unauthenticated: ``TOKEN_REQUIRED``.
         Refused: ``NOT_ASSIGNED``, ``REJECTED``, ``GRANT_EXPIRED``, ``TOOL_DISABLED``, ``FORBIDDEN``.
-        BadInput: ``INVALID_ARGUMENTS``. Unavailable: ``NO_SERVER``.
+        BadInput: ``INVALID_ARGUMENTS``. Unavailable: ``NO_SERVER``, ``DISK_FULL``.
         WorkbenchError: whatever the operation raises.
     """
     op = catalogue.get(name)
@@ -41,13 +42,20 @@ async def dispatch(
     valid = op.validate(arguments)
     if ctx.caller.level is not Level.OPERATOR:
         valid |= {name: _without_secrets(ctx, valid[name]) for name in op.said & valid.keys()}
-    if op.needs_server and ctx.server is None:
+    if op.needs_server and ctx.local.server is None:
         raise Unavailable(
             "NO_SERVER",
             "",
             Hint(name, "{} needs the running servers. Start them with `%workbench start` or `workbench serve`."),
         )
-    result: dict[str, Any] = op.result.serializer.to_python(await op.fn(ctx, **valid), mode="json")
+    try:
+        answer = await op.fn(ctx, **valid)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        place = f" for {error.filename}" if error.filename else ""
+        raise Unavailable("DISK_FULL", f"The disk has no space{place}. Free some space, then try again.") from error
+    result: dict[str, Any] = op.result.serializer.to_python(answer, mode="json")
     return result
 
 

@@ -335,7 +335,7 @@ async def _refresh(ctx: Ctx) -> None:
 
     While the servers run, they do so all the time; then this does not wait long for what changed just now.
     """
-    limit = REFRESH_SECONDS if ctx.server is not None else None
+    limit = REFRESH_SECONDS if ctx.local.server is not None else None
     for refresh in ctx.approval_refreshers:
         with suppress(TimeoutError):
             await asyncio.wait_for(refresh(ctx), limit)

@@ -127,7 +127,7 @@ async def end_hold(
 @on_event("hold.ended")
 def tell_gateway(ctx: Ctx, event: Row) -> None:
     """Have the requests to models that wait for the end of a hold look again."""
-    ctx.gateway.look_again()
+    ctx.local.gateway.look_again()
 
 
 def limit(tx: Reader, account: str) -> int | None:

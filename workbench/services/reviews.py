@@ -107,7 +107,7 @@ async def request_changes(
     if not comments and not note.strip():
         raise BadInput("NOTHING_REQUESTED", "Say what to change: comments on lines, a note, or both.", problems=[])
     row = await ctx.read(lambda tx: require_worktree_for(tx, worktree_name, WorktreeAction.APPROVE))
-    repository = await ctx.repositories.open()
+    repository = await ctx.local.repositories.open()
     await import_new_commits(ctx, repository, [row])
     subject = await to_thread(_subject, repository, row, commit)
     quoted, cells = await to_thread(_quote_all, repository, subject, comments)
@@ -137,7 +137,7 @@ async def get_requested_changes(
 
     if not await ctx.read(lambda tx: newest(tx, limit=1)):
         return ChangeRequests(requests=[])
-    repository = await ctx.repositories.open()
+    repository = await ctx.local.repositories.open()
     return ChangeRequests(requests=await _requests(ctx, repository, newest))
 
 

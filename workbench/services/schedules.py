@@ -276,7 +276,7 @@ def _spawn(ctx: Ctx, row: Row) -> str | None:
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     log.unlink(missing_ok=True)  # it is that of the last execution
     env = {name: value for name, value in os.environ.items() if name not in OF_THE_SERVER}
-    started = ctx.processes.start(argv, cwd=settings.project, env=env, log=log)
+    started = ctx.local.processes.start(argv, cwd=settings.project, env=env, log=log)
     with suppress(psutil.NoSuchProcess):
         return process_identity(started.pid)
     return None

@@ -66,7 +66,9 @@ def _serve(config: AgentConfig | CoordinatorConfig, around: headless.Around, dir
     if says := unserved_port(config):
         click.echo(says)
     directory.mkdir(parents=True, exist_ok=True)
-    settings = Settings(project=directory, host=parts.hostname or "127.0.0.1", koi_open_registry=True)
+    settings = Settings(
+        project=directory, host=parts.hostname or "127.0.0.1", koi_open_registry=True, database_url=None
+    )
     headless.run(settings, parts.port, end_workers=True, around=around)
 
 

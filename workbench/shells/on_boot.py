@@ -16,14 +16,16 @@ from pathlib import Path
 
 from workbench.errors import BadInput, Unavailable
 from workbench.shells.detached import FLAG
+from workbench.state import database_url
 from workbench.state.home import home
 from workbench.state.settings import Settings
 from workbench.state.user_files import CONFIG_VARIABLE
 from workbench.system import atomic_file
 
 SYSTEMCTL_SECONDS = 30.0
-PASSED_ON = ("PATH", CONFIG_VARIABLE)
-"""The variables of this shell that the servers get: systemd's own `PATH` lacks programs that agents need."""
+PASSED_ON = ("PATH", CONFIG_VARIABLE, database_url.VARIABLE)
+"""The variables of this shell that the servers get, besides libpq's: systemd's own `PATH` lacks programs that agents
+need."""
 RESTART_SECONDS = 30
 """Another server may run, such as a notebook's; then this one is tried again."""
 UNIT = """\
@@ -58,12 +60,20 @@ def unit(settings: Settings, port: int | None) -> str:
     """The text of the unit.
 
     Raises:
-        BadInput: ``BAD_PATH``.
+        BadInput: ``BAD_PATH``, ``PASSWORD_IN_UNIT``.
     """
     project = str(settings.project)
     argv = [sys.executable, "-P", "-m", "workbench.cli", "serve", "--project", project, FLAG]
     argv += [] if port is None else ["--port", str(port)]
-    environment = [f"{name}={os.environ[name]}" for name in PASSED_ON if os.environ.get(name)]
+    if any(database_url.secrets_of()):
+        raise BadInput(
+            "PASSWORD_IN_UNIT",
+            "The database's password is in a variable, and systemd shows everybody the variables of its units. Put it "
+            "into ~/.pgpass, or the address into your own settings, and take it out of "
+            f"{database_url.VARIABLE} and {database_url.PASSWORD_VARIABLE}.",
+        )
+    names = (*PASSED_ON, *filter(database_url.OF_LIBPQ.fullmatch, os.environ))
+    environment = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
     for text in (*argv, *environment):
         if not text.isprintable():
             raise BadInput("BAD_PATH", f"{text!r} has characters that a unit of systemd cannot have. Rename it.")
@@ -85,7 +95,7 @@ def enable(settings: Settings, port: int | None) -> str:
     """Have the servers start with the machine; what there is to know of it, in sentences. Blocks.
 
     Raises:
-        Unavailable: ``NO_SYSTEMD``, ``PROJECT_UNWRITABLE``. BadInput: ``BAD_PATH``.
+        Unavailable: ``NO_SYSTEMD``, ``PROJECT_UNWRITABLE``. BadInput: see `unit`.
     """
     text, path = unit(settings, port), unit_path(settings)
     _systemctl("show-environment")  # before anything is written

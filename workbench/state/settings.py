@@ -35,6 +35,7 @@ from pydantic_settings import (
 
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
+from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings
@@ -71,6 +72,11 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
     allow_remote: bool = Field(False, description="Let the servers listen on another address than loopback.")
     access_token: SecretStr | None = Field(
         None, description="Secret that clients on other machines have to send besides their own token."
+    )
+    database_url: Annotated[DatabaseUrl | None, NoDecode] = Field(
+        None,
+        description="The PostgreSQL database that has the project's store, as libpq takes it: a URL, or keywords and "
+        "values; empty: SQLite in `.aiswarm/`. Its password belongs in libpq's passfile: see docs/postgresql.md.",
     )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
@@ -455,6 +461,13 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         description="Python searches for cyclic garbage once in so many allocations while the servers run.",
     )
 
+    @property
+    def database_secrets(self) -> tuple[str, ...]:
+        """The secrets with which this process reaches the project's database, besides those in libpq's files."""
+        if self.database_url is None:
+            return ()
+        return (*self.database_url.secrets, *filter(None, [os.environ.get(PASSWORD_VARIABLE)]))
+
     @classmethod
     def load(cls, project: Path | None = None) -> Settings:
         """The settings of an existing project; by default that of the current directory.
@@ -526,7 +539,10 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         Raises:
             BadInput: ``BAD_SETTINGS``.
         """
-        return settings_file.read(settings_file.settings_path(project), cls.names())
+        file = settings_file.settings_path(project)
+        values = settings_file.read(file, cls.names())
+        _require_no_password(file, values.get("database_url"))
+        return values
 
     @classmethod
     def needing_trust(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -539,6 +555,25 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
 def digest(values: Mapping[str, Any]) -> str:
     """The digest of settings from a file, by which they are trusted."""
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _require_no_password(file: Path, url: object) -> None:
+    """Refuse a password in a file that is made to be committed.
+
+    Raises:
+        BadInput: ``BAD_SETTINGS``.
+    """
+    try:
+        has_one = (address := DatabaseUrl.of(url)) is not None and bool(address.secrets)
+    except ValueError:  # which is told where it is used
+        return
+    if has_one:
+        raise BadInput(
+            "BAD_SETTINGS",
+            f"{settings_file.place(file, 'database_url')}: database_url has a password, which would be committed with "
+            "the file. Take it out of the line, and put it into ~/.pgpass (or the file that PGPASSFILE names), or the "
+            f"whole address into {PREFIX}DATABASE_URL or your own settings. If it was committed, change the password.",
+        )
 
 
 def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:

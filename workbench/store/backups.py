@@ -65,21 +65,28 @@ def replace(store: Path, backup: Path | None, now: int) -> Path:
         Conflict: ``STORE_IN_USE``. Unavailable: ``STORE_BUSY``, ``RESTORE_FAILED``.
     """
     temporary = store.with_suffix(".restored")
-    with _hold_store(store):
+    with hold_closed(store):
         try:
             if backup is not None:
                 temporary.unlink(missing_ok=True)
                 _copy(backup, temporary, _read_mode(backup))
-            aside = _aside(store, now)
-            for path in _files(store):
-                if path.exists():
-                    path.rename(aside / path.name)
-            if backup is not None:
-                temporary.rename(store)
-            mark_file(store).unlink(missing_ok=True)
+            return _exchange(store, temporary if backup else None, now)
         finally:
             temporary.unlink(missing_ok=True)
-    return aside
+
+
+def put(file: Path, store: Path, now: int) -> Path | None:
+    """Rename a database to a store's name; the directory to which old files were moved, None if there were none.
+
+    Raises:
+        WorkbenchError: see `replace`.
+    """
+    with hold_closed(store):
+        if any(path.exists() for path in _files(store)):
+            return _exchange(store, file, now)
+        file.rename(store)
+        mark_file(store).unlink(missing_ok=True)
+        return None
 
 
 def accept(store: Path, now: int) -> Path:
@@ -89,7 +96,7 @@ def accept(store: Path, now: int) -> Path:
         Conflict: ``STORE_IN_USE``. Unavailable: ``STORE_BUSY``, ``RESTORE_FAILED``; ``STORE_CORRUPT``: SQLite cannot
             open it.
     """
-    with _hold_store(store):
+    with hold_closed(store):
         aside = _aside(store, now)
         for path in _files(store):
             if path.exists():
@@ -100,8 +107,19 @@ def accept(store: Path, now: int) -> Path:
     return aside
 
 
+def _exchange(store: Path, file: Path | None, now: int) -> Path:
+    aside = _aside(store, now)
+    for path in _files(store):
+        if path.exists():
+            path.rename(aside / path.name)
+    if file is not None:
+        file.rename(store)
+    mark_file(store).unlink(missing_ok=True)
+    return aside
+
+
 @contextmanager
-def _hold_store(store: Path) -> Iterator[None]:
+def hold_closed(store: Path) -> Iterator[None]:
     """Hold a store's fence for work on its files, while no process has it open.
 
     Raises:

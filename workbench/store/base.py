@@ -90,6 +90,9 @@ class Statements(Protocol):
 class Store(Protocol):
     """The store, as services use it."""
 
+    migrated: list[str]
+    """The migrations that were run when it was opened."""
+
     def now(self) -> int:
         """The store's clock, microseconds UTC."""
         ...
@@ -134,4 +137,36 @@ class Store(Protocol):
 
     async def read_inline(self, question: Callable[[Reader], T]) -> T:
         """Like `read`, but on the loop's thread: for one or two index lookups, too few to be worth another thread."""
+        ...
+
+    def open_readers(self) -> None:
+        """Open the connections that reading needs, so that it works when the process may open no more files.
+
+        Blocks for some milliseconds. Without it they are opened when they are first needed.
+
+        Raises:
+            Unavailable: ``STORE_UNREADABLE`` and others.
+        """
+        ...
+
+    def on_visible(self, callback: Callable[[Sequence[Row]], None]) -> None:
+        """Call `callback`, in the writer's thread, with the events of each commit as soon as it can be read.
+
+        This is for caches, whose content is then out of date. The commit may not be durable yet.
+        """
+        ...
+
+    def on_commit(self, callback: Callable[[Sequence[Row]], None]) -> None:
+        """Call `callback` with the events of each commit that has any.
+
+        It is called in the writer's thread, before the changes of the commit are acknowledged.
+        """
+        ...
+
+    def version(self) -> int:
+        """A number that changes when any connection, of any process, commits events. Never waits."""
+        ...
+
+    def close(self) -> None:
+        """Make the queued changes, then close the connections. May be called twice."""
         ...

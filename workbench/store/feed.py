@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import FeedEvent
@@ -29,14 +29,6 @@ PAGE = 1_000
 BATCH = 256
 
 log = logging.getLogger(__name__)
-
-
-class FeedStore(Store, Protocol):
-    """The store, as the feed uses it."""
-
-    def version(self) -> int:
-        """A number that changes when any process commits."""
-        ...
 
 
 def event(row: Row) -> FeedEvent:
@@ -210,7 +202,7 @@ class _Followers:
 class Feed:
     """The process's one reader of new events: `run` it in a task, follow it from the same loop."""
 
-    def __init__(self, store: FeedStore, queue_limit: int) -> None:
+    def __init__(self, store: Store, queue_limit: int) -> None:
         self._store = store
         self._limit = queue_limit
         self._patterns: dict[FeedSubscription | FeedSignal, tuple[str, ...]] = {}

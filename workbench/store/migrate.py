@@ -8,21 +8,79 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.store.base import Reader, Row
-from workbench.store.queries import Dialect, beside, render
+from workbench.store.queries import Dialect, Query, beside, render
 
 SQL = beside(__file__)
 MIGRATIONS = Path(__file__).parent / "migrations"
 
+_TEXT = re.compile(r"(?<!AS )\bTEXT\b")
+"""A column of text. On PostgreSQL it is sorted by code points, as SQLite does."""
+
 log = logging.getLogger(__name__)
+
+
+class Database(Protocol):
+    """A connection to a database that is migrated."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL it takes."""
+        ...
+
+    @property
+    def error(self) -> type[Exception]:
+        """What it raises for a statement that fails."""
+        ...
+
+    def execute(self, statement: str) -> None:
+        """Execute a statement without parameters."""
+        ...
+
+    def query(self, query: Query, values: Mapping[str, Any] = ..., /) -> list[tuple[Any, ...]]:
+        """Execute a query; its rows."""
+        ...
+
+    def alone(self) -> AbstractContextManager[None]:
+        """A transaction while which nobody else migrates or writes."""
+        ...
+
+
+class _Sqlite:
+    """SQLite's."""
+
+    dialect = Dialect.SQLITE
+    error = sqlite3.Error
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def execute(self, statement: str) -> None:
+        self._db.execute(statement)
+
+    def query(self, query: Query, values: Mapping[str, Any] = {}, /) -> list[tuple[Any, ...]]:
+        return self._db.execute(query.sqlite, values).fetchall()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
 
 
 @dataclass(frozen=True)
@@ -45,7 +103,10 @@ class Script:
     def statements(self, dialect: Dialect) -> Iterator[str]:
         """The single statements (`executescript` would commit before it starts)."""
         pending = ""
-        for line in render(self.text, dialect).splitlines(keepends=True):
+        text = render(self.text, dialect)
+        if dialect is Dialect.POSTGRES:
+            text = _TEXT.sub('TEXT COLLATE "C"', text)
+        for line in text.splitlines(keepends=True):
             pending += line
             if sqlite3.complete_statement(pending):
                 yield pending
@@ -64,7 +125,7 @@ def applied_migrations(tx: Reader) -> list[Row]:
     return tx.all(SQL.history)
 
 
-def migrate(db: sqlite3.Connection, wanted: Sequence[Script], now: int) -> list[str]:
+def migrate(db: sqlite3.Connection | Database, wanted: Sequence[Script], now: int) -> list[str]:
     """Bring a database up to date; the names of the scripts that were run.
 
     Raises:
@@ -72,13 +133,14 @@ def migrate(db: sqlite3.Connection, wanted: Sequence[Script], now: int) -> list[
             (the database is newer than this program). Nothing was changed.
         Unavailable: ``MIGRATION_FAILED``. The script left nothing behind; the failure is recorded.
     """
-    if not _find_pending(_applied_hashes(db), wanted):
+    database: Database = _Sqlite(db) if isinstance(db, sqlite3.Connection) else db
+    if not _find_pending(_applied_hashes(database), wanted):
         return []
-    with _transaction(db):
-        db.execute(SQL.create_history.sqlite)
+    with database.alone():
+        database.execute(render(SQL.create_history.text, database.dialect))
     names = []
-    while jobs := _find_pending(_applied_hashes(db), wanted):
-        if _run_one(db, jobs[0], now):
+    while jobs := _find_pending(_applied_hashes(database), wanted):
+        if _run_one(database, jobs[0], now):
             names.append(jobs[0][0].name)
     return names
 
@@ -89,14 +151,12 @@ def is_current(db: sqlite3.Connection, wanted: Sequence[Script]) -> bool:
     Raises:
         Conflict: see `migrate`.
     """
-    return not _find_pending(_applied_hashes(db), wanted)
+    return not _find_pending(_applied_hashes(_Sqlite(db)), wanted)
 
 
-def _applied_hashes(db: sqlite3.Connection) -> dict[str, str]:
+def _applied_hashes(db: Database) -> dict[str, str]:
     """The hash each script had when it last succeeded."""
-    if db.execute(SQL.history_exists.sqlite).fetchone() is None:
-        return {}
-    return dict(db.execute(SQL.applied.sqlite).fetchall())
+    return dict(db.query(SQL.applied)) if db.query(SQL.history_exists) else {}
 
 
 def _find_pending(applied: dict[str, str], wanted: Sequence[Script]) -> list[tuple[Script, str]]:
@@ -129,7 +189,7 @@ def _reason_to_rerun(script: Script) -> str:
     return "Script modified"
 
 
-def _run_one(db: sqlite3.Connection, job: tuple[Script, str], now: int) -> bool:
+def _run_one(db: Database, job: tuple[Script, str], now: int) -> bool:
     """Run one script, unless another process was faster; record the outcome."""
     script, reason = job
     started_at = time.perf_counter_ns()
@@ -137,37 +197,25 @@ def _run_one(db: sqlite3.Connection, job: tuple[Script, str], now: int) -> bool:
     def record(success: bool, why: str) -> None:
         elapsed = (time.perf_counter_ns() - started_at) // 1_000_000
         values = {"name": script.name, "hash": script.sha256, "at": now, "elapsed": elapsed}
-        db.execute(SQL.record.sqlite, {**values, "success": int(success), "reason": why})
+        db.query(SQL.record, {**values, "success": int(success), "reason": why})
 
     try:
-        with _transaction(db):
+        with db.alone():
             if _applied_hashes(db).get(script.name) == script.sha256:
                 return False
-            for statement in script.statements(Dialect.SQLITE):
+            for statement in script.statements(db.dialect):
                 db.execute(statement)
             record(True, reason)
-    except sqlite3.Error as error:
-        with _transaction(db):
+    except db.error as error:
+        with db.alone():
             record(False, str(error))
         raise _migration_error(script, error) from error
     return True
 
 
-def _migration_error(script: Script, error: sqlite3.Error) -> WorkbenchError:
+def _migration_error(script: Script, error: Exception) -> WorkbenchError:
     return Unavailable(
         "MIGRATION_FAILED",
         f"Migration {script.name} failed and was rolled back: {error}. The database is as it was.",
         migration=script.name,
     )
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")

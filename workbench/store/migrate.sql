@@ -10,7 +10,11 @@ CREATE TABLE IF NOT EXISTS migration_history (
 ) {{strict}};
 
 -- name: history_exists
-SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migration_history';
+{{sqlite}}
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migration_history'
+{{end}}{{postgres}}
+SELECT 1 WHERE to_regclass('migration_history') IS NOT NULL
+{{end}};
 
 -- name: applied
 SELECT migration_name, script_hash FROM migration_history WHERE success = 1 ORDER BY id;

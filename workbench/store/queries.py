@@ -17,6 +17,8 @@ macro               SQLite                             PostgreSQL
 ``{{now}}``         the database's clock, microseconds UTC, for migrations
 ==================  =================================  ==========================================
 
+Text is compared by code points on both: columns and parameters have the collation "C" on PostgreSQL.
+
 Text for one database only is between ``{{sqlite}}`` or ``{{postgres}}`` and ``{{end}}``.
 """
 
@@ -52,7 +54,7 @@ _MACROS = {
         "big": "BIGINT",
         "real": "DOUBLE PRECISION",
         "strict": "",
-        "rows_of": "(SELECT jsonb_array_elements_text(CAST(CAST(:{0} AS TEXT) AS JSONB)) AS value)",
+        "rows_of": '(SELECT jsonb_array_elements_text(CAST(CAST(:{0} AS TEXT) AS JSONB)) COLLATE "C" AS value)',
         "database_bytes": "pg_database_size(current_database())",
         "now": "CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT)",
     },
@@ -60,6 +62,7 @@ _MACROS = {
 _MACRO = re.compile(r"\{\{(\w+)(?: (\w+))?\}\}")
 _ONLY = re.compile(r"\{\{(sqlite|postgres)\}\}\n?(.*?)\{\{end\}\}\n?", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+_TEXT_PARAMETER = re.compile(r"CAST\(:\w+ AS TEXT\)")
 _STAR = re.compile(r"(?<!COUNT\()\*")
 _HEADER = re.compile(r"^-- (name|part|use): (\w+)[ \t]*\n", re.MULTILINE)
 
@@ -85,7 +88,8 @@ class Query:
     @cached_property
     def postgres(self) -> str:
         """The statement as psycopg takes it."""
-        escaped = render(self.text, Dialect.POSTGRES).replace("%", "%%")
+        text = _TEXT_PARAMETER.sub(r'\g<0> COLLATE "C"', render(self.text, Dialect.POSTGRES))
+        escaped = text.replace("%", "%%")
         return _PARAMETER.sub(r"%(\1)s", escaped)
 
     @cached_property

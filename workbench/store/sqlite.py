@@ -1,7 +1,6 @@
-"""The store on SQLite: one writer thread with group commit, and reading connections beside it.
+"""The store on SQLite: one writer thread with group commit (see `group_commit`), and reading connections beside it.
 
-Changes that are queued together share one transaction and one fsync. When one of them raises, the
-transaction is rolled back and replayed with a savepoint around each, so that it fails alone.
+Changes that are queued together share one transaction and one fsync.
 Writers of all processes, and checkpoints, hold one file lock (the fence): it is fair, while SQLite's
 own busy handler lets writers starve, and it keeps a checkpoint from racing with a writer.
 
@@ -17,46 +16,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import queue
 import sqlite3
-import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic_core import to_json
-
-from workbench.errors import Unavailable
-from workbench.model import SECOND, wall_clock
-from workbench.store.base import Reader, Row, Statements, StoreStats, Tx, Values
+from workbench.errors import Unavailable, WorkbenchError
+from workbench.model import wall_clock
+from workbench.store.base import Reader, Row, Statements, Values
 from workbench.store.examination import require_whole, store_error
 from workbench.store.fence import BUSY_SECONDS, Fence
+from workbench.store.group_commit import GroupCommit, Job, Recorder, merge_values, raisable
 from workbench.store.log_sync import LogSync, was_left
 from workbench.store.mark import MarkKeeper, mark_of
 from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Dialect, Query, beside
 from workbench.store.rewriting import rewrite
 from workbench.store.sqlite_connection import SqliteConnection, connect
-from workbench.store.sqlite_errors import is_full_disk, own_copy, raisable, storage_error
+from workbench.store.sqlite_errors import storage_error
 
 T = TypeVar("T")
 
 SQL = beside(__file__)
 MINIMUM_SQLITE = (3, 38, 0)
-BATCH = 512
-"""The most changes in one transaction."""
 CHECKPOINT_PAGES = 1_000
 """The write-ahead log is folded into the database, by the commit itself, when it holds this many pages (4 MB)."""
 READERS = 2
-STATS_COMMITS = 4_096
-FULL_AGAIN = 60 * SECOND
-"""A disk that is full again so soon counts as full all the time."""
 CHECK_SECONDS = 2.0
 """How long SQLite may look for damage, at most, before a store is opened after a crash."""
 
@@ -74,13 +62,13 @@ class SqliteReader:
 
     def one(self, query: Query, values: Values | None = None, /, **more: Any) -> Row | None:
         """The first row, or None."""
-        cursor = self._db.execute(query.sqlite, _merge_values(values, more))
+        cursor = self._db.execute(query.sqlite, merge_values(values, more))
         row = cursor.fetchone()
         return None if row is None else dict(zip(self._db.columns(query, cursor), row, strict=True))
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> list[Row]:
         """Every row."""
-        cursor = self._db.execute(query.sqlite, _merge_values(values, more))
+        cursor = self._db.execute(query.sqlite, merge_values(values, more))
         rows = cursor.fetchall()
         if not rows:
             return []
@@ -89,75 +77,34 @@ class SqliteReader:
 
     def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> list[tuple[Any, ...]]:
         """Every row without the names of its columns."""
-        return self._db.execute(query.sqlite, _merge_values(values, more)).fetchall()
+        return self._db.execute(query.sqlite, merge_values(values, more)).fetchall()
 
 
-class SqliteTx(SqliteReader):
+class SqliteTx(Recorder, SqliteReader):
     """The writer's transaction, as one change sees it."""
-
-    __slots__ = ("actor", "events")
 
     def __init__(self, db: SqliteConnection, now: int, actor: str) -> None:
         super().__init__(db, now)
         self.actor = actor
         self.events: list[dict[str, Any]] = []
 
-    @contextmanager
-    def acting(self, actor: str) -> Iterator[None]:
-        """See `Tx.acting`."""
-        previous, self.actor = self.actor, actor
-        try:
-            yield
-        finally:
-            self.actor = previous
-
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
         """Execute a change; the number of rows it touched."""
-        return self._db.execute(query.sqlite, _merge_values(values, more)).rowcount
+        return self._db.execute(query.sqlite, merge_values(values, more)).rowcount
 
     def many(self, query: Query, rows: Iterable[Values]) -> None:
         """Execute a change once for each set of values."""
         self._db.executemany(query.sqlite, rows)
 
-    def emit(self, kind: str, subject: str, /, **data: Any) -> None:
-        """See `Tx.emit`. The events of all changes of a commit are inserted together."""
-        self.events.append(
-            {
-                "at": self.now,
-                "kind": kind,
-                "actor": self.actor,
-                "subject": subject,
-                "session": data.pop("session", None),
-                "data": to_json(data).decode(),
-            }
-        )
 
-
-@dataclass(slots=True)
-class _Job:
-    change: Callable[[Tx], Any]
-    actor: str
-    future: asyncio.Future[Any]
-    durable: bool
-    result: Any = None
-    error: BaseException | None = None
-
-
-class SqliteStore:
+class SqliteStore(GroupCommit):
     """One project's store; open it with `open_store`, close it with `close`."""
 
     def __init__(self, path: Path, clock: Callable[[], int] = wall_clock) -> None:
+        super().__init__()
         self.path = path
         self._clock = clock
         self._fence = Fence.of(path)
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._on_visible: list[Callable[[Sequence[Row]], None]] = []
-        self._on_commit: list[Callable[[Sequence[Row]], None]] = []
-        self._full: tuple[int, int | None] | None = None
-        self._commits: deque[tuple[float, int, float]] = deque(maxlen=STATS_COMMITS)
-        self._closing = threading.Lock()
-        self._closed = False
-        self._pid = os.getpid()
         self._connections: list[SqliteConnection] = []
         self._log = LogSync(path)
         self._mark = MarkKeeper(path)
@@ -175,26 +122,13 @@ class SqliteStore:
                 self._log.sync()
                 self._mark.begin(mark_of(self._writer))
         except BaseException:
-            self._close_files()
+            self._release()
             raise
-        self._thread = threading.Thread(target=self._run_writer, name="workbench-writer", daemon=True)
         self._thread.start()
 
     def now(self) -> int:
         """The store's clock, microseconds UTC."""
         return self._clock()
-
-    def stats(self) -> StoreStats:
-        """See `Store.stats`."""
-        return StoreStats(self._jobs.qsize(), tuple(self._commits), self._full)
-
-    async def write(self, change: Callable[[Tx], T], *, actor: str = "system", durable: bool = True) -> T:
-        """See `Store.write`."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        with self._closing:  # `close`, in any thread, runs before or after this: what is queued is answered
-            self._require_open()
-            self._jobs.put(_Job(change, actor, future, durable))
-        return await future
 
     async def rewrite(self, changes: Statements, functions: Mapping[str, Callable[..., Any]]) -> None:
         """See `Store.rewrite`."""
@@ -215,51 +149,17 @@ class SqliteStore:
             return self._answer_read(question)
 
     def open_readers(self) -> None:
-        """Open the connections that reading needs, so that it works when the process may open no more files.
-
-        Blocks for some milliseconds. Without it they are opened when they are first needed.
-
-        Raises:
-            Unavailable: ``STORE_UNREADABLE`` and others.
-        """
+        """See `Store.open_readers`."""
         try:
             self._idle.extend([self._take_reader() for _ in range(READERS + 1)])  # one is for `read_inline`
         except sqlite3.Error as error:
             raise storage_error(error) or error from error
 
-    def on_visible(self, callback: Callable[[Sequence[Row]], None]) -> None:
-        """Call `callback`, in the writer's thread, with the events of each commit as soon as it can be read.
-
-        This is for caches, whose content is then out of date. The commit is not synced yet.
-        """
-        self._on_visible.append(callback)
-
-    def on_commit(self, callback: Callable[[Sequence[Row]], None]) -> None:
-        """Call `callback` with the events of each commit that has any.
-
-        It is called in the writer's thread, before the changes of the commit are acknowledged.
-        """
-        self._on_commit.append(callback)
-
     def version(self) -> int:
-        """A number that changes when any connection, of any process, commits. Costs microseconds."""
+        """See `Store.version`. Costs microseconds."""
         return int(self._version.execute("PRAGMA data_version").fetchone()[0])
 
-    def close(self) -> None:
-        """Make the queued changes, then close the file. May be called twice."""
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
-            self._jobs.put(None)
-        self._thread.join()
-        self._close_files()
-
-    def _require_open(self) -> None:
-        if self._closed or self._pid != os.getpid():
-            raise Unavailable("STORE_CLOSED", "The store is closed. Start Workbench again.")
-
-    def _close_files(self) -> None:
+    def _release(self) -> None:
         self._pool.shutdown()
         for db in reversed(self._connections):
             db.close()
@@ -274,32 +174,13 @@ class SqliteStore:
     # The writer's thread.
 
     def _run_writer(self) -> None:
-        while batch := self._take():
-            self._commit(batch)
-            self._answer(batch)
-            batch.clear()  # so that the requesters free their results one by one, not this thread all at once
+        super()._run_writer()
         if self._log.seconds_left is not None:
             self._sync_late()
         if self._mark.seconds_left is not None:
             self._mark.write()
 
-    def _take(self) -> list[_Job]:
-        """The queued changes; an empty list when the store closes."""
-        job = self._next()
-        batch: list[_Job] = []
-        while job is not None:
-            batch.append(job)
-            if len(batch) == BATCH:
-                return batch
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                return batch
-        if batch:
-            self._jobs.put(None)
-        return batch
-
-    def _next(self) -> _Job | None:
+    def _next(self) -> Job | None:
         """The next change; None when the store closes. Meanwhile, commits are synced and the mark is written when they
         are due."""
         while True:
@@ -323,90 +204,35 @@ class SqliteStore:
         else:
             self._tell_durable(events)
 
-    def _commit(self, batch: list[_Job]) -> None:
+    def _commit_all(self, batch: list[Job]) -> Sequence[Row]:
         """Commit the changes, and answer those that need not be durable; the others stay in the batch."""
-        started_at, size = time.monotonic(), len(batch)
-        try:
-            with self._fence.held(BUSY_SECONDS):
-                try:
-                    events = self._transaction(
-                        batch, self._apply_together if len(batch) > 1 else self._apply_one_by_one
-                    )
-                except _Replay:
-                    events = self._transaction(batch, self._apply_one_by_one)
-            self._tell(self._on_visible, events)
-            self._answer([job for job in batch if not job.durable])
-            batch[:] = [job for job in batch if job.durable]
-            self._log.add(events)
-            synced = self._log.sync() if batch else ()
-        except Exception as error:  # the batch is one transaction: all of it fails
-            self._note_full(error)
-            for job in batch:
-                job.error = own_copy(error)
-            return
-        ended_at = time.monotonic()
-        self._commits.append((ended_at, size, ended_at - started_at))
-        self._note_full(None)
-        self._tell_durable(synced)
-
-    def _note_full(self, error: Exception | None) -> None:
-        """Note from when until when commits failed because the disk was full."""
-        is_full, lasts = is_full_disk(error), self._full is not None and self._full[1] is None
-        if is_full and not lasts:
-            since, until = self._full or (0, None)
-            goes_on = until is not None and self.now() - until < FULL_AGAIN
-            self._full = since if goes_on else self.now(), None
-        elif lasts and self._full is not None and not is_full:
-            self._full = self._full[0], self.now()
-
-    def _tell(self, callbacks: Sequence[Callable[[Sequence[Row]], None]], events: Sequence[Row]) -> None:
-        for callback in callbacks if events else ():
-            callback(events)
+        with self._fence.held(BUSY_SECONDS):
+            events = self._make(batch)
+        self._tell(self._on_visible, events)
+        self._answer([job for job in batch if not job.durable])
+        batch[:] = [job for job in batch if job.durable]
+        self._log.add(events)
+        return self._log.sync() if batch else ()
 
     def _tell_durable(self, events: Sequence[Row]) -> None:
         self._mark.note(events)
-        self._tell(self._on_commit, events)
+        super()._tell_durable(events)
 
-    def _transaction(self, batch: list[_Job], apply: Callable[[list[_Job]], Sequence[Row]]) -> Sequence[Row]:
-        """Run the changes of a batch and commit them; their events, in order."""
+    def _begin(self) -> None:
         self._writer.execute("BEGIN IMMEDIATE")
-        try:
-            events = apply(batch)
-            self._writer.execute("COMMIT")
-        except BaseException:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            raise
-        return events
 
-    def _apply_together(self, batch: list[_Job]) -> Sequence[Row]:
-        try:
-            return self._add([event for job in batch for event in self._apply(job)])
-        except BaseException as error:  # raised to whoever requested the change, not in the writer's thread
-            if storage_error(error):
-                raise
-            raise _Replay from error
+    def _end(self) -> None:
+        self._writer.execute("COMMIT")
 
-    def _apply_one_by_one(self, batch: list[_Job]) -> Sequence[Row]:
-        return [event for job in batch for event in self._apply_alone(job)]
+    def _undo(self) -> None:
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
 
-    def _apply_alone(self, job: _Job) -> Sequence[Row]:
-        self._writer.execute("SAVEPOINT alone")
-        events: Sequence[Row] = ()
-        try:
-            events = self._add(self._apply(job))
-        except BaseException as error:
-            if storage_error(error):
-                raise
-            job.error, events = raisable(error), ()
-            self._writer.execute("ROLLBACK TO alone")
-        self._writer.execute("RELEASE alone")
-        return events
+    def _execute(self, statement: str) -> None:
+        self._writer.execute(statement)
 
-    def _apply(self, job: _Job) -> list[dict[str, Any]]:
-        tx = SqliteTx(self._writer, self.now(), job.actor)
-        job.result = job.change(tx)
-        return tx.events
+    def _tx(self, actor: str) -> SqliteTx:
+        return SqliteTx(self._writer, self.now(), actor)
 
     def _add(self, events: list[dict[str, Any]]) -> Sequence[Row]:
         """Insert events and set their ids, which are consecutive within a transaction."""
@@ -417,13 +243,8 @@ class SqliteStore:
                 event["id"] = id_
         return events
 
-    def _answer(self, batch: list[_Job]) -> None:
-        for loop in {job.future.get_loop() for job in batch}:
-            jobs = [job for job in batch if job.future.get_loop() is loop]
-            try:
-                loop.call_soon_threadsafe(_resolve, jobs)
-            except RuntimeError:
-                log.warning("%d writes were committed after their loop had closed", len(jobs))
+    def _storage_error(self, error: BaseException) -> WorkbenchError | None:
+        return storage_error(error)
 
     # Reading.
 
@@ -451,24 +272,6 @@ class SqliteStore:
             db = self._connect()
             db.execute("PRAGMA query_only = ON")
             return db
-
-
-def _merge_values(values: Values | None, more: Values) -> Values:
-    return {**values, **more} if values and more else values or more
-
-
-class _Replay(Exception):
-    """A change raised: the batch must be run again with each change on its own."""
-
-
-def _resolve(batch: list[_Job]) -> None:
-    for job in batch:
-        if job.future.done():
-            continue
-        if job.error is not None:
-            job.future.set_exception(job.error)
-        else:
-            job.future.set_result(job.result)
 
 
 def _require_whole(path: Path) -> None:

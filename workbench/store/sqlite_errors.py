@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from copy import copy
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.store.fence import BUSY
+from workbench.store.group_commit import FULL
 
 UNSYNCED = (
     "STORE_UNSYNCED",
     "The disk failed to sync the store. The change was made, but a crash of the machine may undo it. Check the disk.",
 )
-_FULL = ("STORE_FULL", "The disk is full. Free some space; nothing was changed.")
 STORAGE_ERRORS = {
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,
-    sqlite3.SQLITE_FULL: _FULL,
-    sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,  # no space for the index of the log
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: FULL,  # no space for the index of the log
     sqlite3.SQLITE_READONLY: ("STORE_READ_ONLY", "The store's directory is read-only. Make it writable."),
     sqlite3.SQLITE_CANTOPEN: ("STORE_UNREADABLE", "The store cannot be opened. Check the directory's permissions."),
     sqlite3.SQLITE_CORRUPT: (
@@ -37,27 +36,3 @@ def storage_error(error: BaseException) -> WorkbenchError | None:
     code = getattr(error, "sqlite_errorcode", None)
     description = (STORAGE_ERRORS.get(code) or STORAGE_ERRORS.get(code & 0xFF)) if code is not None else None
     return Unavailable(*description, reason=str(error)) if description else None
-
-
-def is_full_disk(error: BaseException | None) -> bool:
-    """Whether a change failed because the disk is full."""
-    coded = error if isinstance(error, WorkbenchError) else error and storage_error(error)
-    return isinstance(coded, WorkbenchError) and coded.code == _FULL[0]
-
-
-def own_copy(error: Exception) -> Exception:
-    """A copy of a batch's failure for one change: an exception that is raised repeatedly would collect tracebacks."""
-    if isinstance(error, WorkbenchError):
-        return error.with_message(error.message)
-    duplicate = storage_error(error) or copy(error)
-    duplicate.__cause__ = error
-    return duplicate
-
-
-def raisable(error: BaseException) -> BaseException:
-    """The error in a form that a future accepts: a `StopIteration` would leave all futures unanswered."""
-    if not isinstance(error, StopIteration):
-        return error
-    replacement = RuntimeError(f"raised StopIteration({error})")
-    replacement.__cause__ = error
-    return replacement

@@ -17,6 +17,7 @@ from workbench.process import process_identity
 from workbench.rules.secrets.forms import has_form, is_secret_under
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.sweeps.grid import PlannedRun
+from workbench.state import database_url
 from workbench.sweeps.job import SweepCall, SweepJob, facts
 from workbench.sweeps.watch import Kernel, Watch, end_marked
 
@@ -232,7 +233,8 @@ def _execute(
 
 def _make_mask() -> Mask:
     """A mask for the kernel's variables that are secret by name or form, which its outputs must not show."""
-    return Mask([value for name, value in os.environ.items() if is_secret_under(name, value) or has_form(value)])
+    secret = (value for name, value in os.environ.items() if is_secret_under(name, value) or has_form(value))
+    return Mask([*secret, *database_url.secrets_of()])
 
 
 def _environment(job: SweepJob, started: Mapping[str, Any]) -> dict[str, str]:

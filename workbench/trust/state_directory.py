@@ -13,14 +13,14 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from workbench.errors import NotFound, Refused, Unavailable
 from workbench.git.run import run
 from workbench.present.inert import inert_line
 from workbench.state import outside, shares, user_files
+from workbench.state.database_note import DatabaseNote
 from workbench.state.outside import ORIGIN
 from workbench.state.root import STATE, enclosing_repository, identity, require_own
 from workbench.state.server_file import ServerFile
@@ -152,21 +152,6 @@ def adopt(project: Path) -> None:
             atomic_file.replace(home / ORIGIN, secret, mode=0o600)
 
 
-@contextmanager
-def database(settings: Settings) -> Iterator[Path]:
-    """The path of the project's store, for reading; that of an empty, temporary one if the project has none.
-
-    Raises:
-        Refused, Unavailable: see `check`, `has_store`.
-    """
-    check(settings.project)
-    if has_store(settings):
-        yield settings.database
-    else:
-        with TemporaryDirectory(prefix="workbench-", ignore_cleanup_errors=True) as place:
-            yield Path(place) / settings.database.name
-
-
 def require(settings: Settings) -> None:
     """Refuse a directory that is no project yet.
 
@@ -179,14 +164,16 @@ def require(settings: Settings) -> None:
 
 
 def has_store(settings: Settings) -> bool:
-    """Whether the project has a store.
+    """Whether the project has a store: on PostgreSQL, it was opened here before.
 
     Raises:
         Unavailable: ``STORE_INCOMPLETE``: it had one, which is gone.
     """
     from workbench.store.examination import require_there
 
-    return require_there(settings.database)
+    if DatabaseNote.of(settings.home) is not None:
+        return True
+    return settings.database_url is None and require_there(settings.database)
 
 
 def _is_own(project: Path) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from workbench.errors import Unauthenticated
 from workbench.model import SECOND, Level
 from workbench.services.access.authentication import CallerCache
 from workbench.state.settings import Settings
+from workbench.store.base import Reader
 
 pytestmark = pytest.mark.anyio
 
@@ -38,6 +41,32 @@ async def test_an_agent_is_read_again_after_an_event_about_it_or_what_it_shares(
     assert await cache.current(agent) is known
     cache.forget([{"subject": f"agent:{agent}" if subject == "agent" else "team:1"}])
     assert await cache.current(agent) is not known
+
+
+async def test_what_was_read_before_a_change_is_not_kept_after_it(
+    workbench: Workbench, admit: Admit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, agent = CallerCache(workbench.store), (await admit("ada")).caller.agent
+    assert agent is not None
+    answered, go_on = asyncio.Event(), asyncio.Event()
+
+    async def over_a_network(question: Callable[[Reader], Any]) -> Any:
+        answer = await workbench.store.read(question)
+        answered.set()
+        await go_on.wait()
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workbench.store, "read_inline", over_a_network)
+        reading = asyncio.create_task(cache.current(agent))
+        await answered.wait()
+        cache.forget([{"subject": f"agent:{agent}"}])
+        patch.undo()
+        changed = await cache.current(agent)  # which takes note of the change
+        go_on.set()
+        old = await reading
+    assert old is not changed
+    assert await cache.current(agent) is changed
 
 
 async def test_a_grant_counts_until_its_expiry(settings: Settings, clock: Clock) -> None:

@@ -70,7 +70,7 @@ async def test_a_conversation_that_is_deleted_ends_its_answer_and_its_readers(be
     await chat.call("delete_conversation")
     with pytest.raises(NotFound, match="CONVERSATION_NOT_FOUND"):
         await reading
-    assert not chat.workbench._ctx.answers.is_here(chat.id)
+    assert not chat.workbench._ctx.local.answers.is_here(chat.id)
 
 
 async def test_an_export_has_the_turns_and_the_calls_and_nothing_that_acts_on_a_terminal(begin: Begin) -> None:

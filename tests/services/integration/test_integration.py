@@ -204,7 +204,7 @@ async def test_approve_returns_at_once_and_the_feed_reports_the_merge(served: Se
     commit(await given.worktree(workbench))
     question = await ask(workbench)
     async with workbench.feed.subscribe("worktree.integrated") as events:
-        async with workbench._ctx.repositories.exclusive():
+        async with workbench._ctx.local.repositories.exclusive():
             decided = await workbench.call("approve", approval_id=question)
             assert decided["outcome"] == {"worktree": "lab", "state": "queued", "commit": None}
             await given.refuses("ALREADY_DECIDED", workbench.call("approve", approval_id=question))

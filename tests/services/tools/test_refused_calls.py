@@ -99,7 +99,7 @@ async def test_a_flood_of_refused_calls_leaves_few_records_which_say_how_many_th
     assert max(len(row["arguments"]) for row in first) < 21_000
     assert await refusal_code(workbench, ToolScope(Caller(CHAT.caller.level, "another")), "nosuch") == "UNKNOWN_TOOL"
     assert len(await rows(workbench)) == 4
-    clock = ctx.running_calls
+    clock = ctx.local.running_calls
     later = ctx.store.now() + 3_600 * 1_000_000
     assert clock.note_refusal(CHAT.caller.name, later) == 7
     assert clock.note_refusal(CHAT.caller.name, later) == 0

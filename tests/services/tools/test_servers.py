@@ -271,8 +271,8 @@ async def test_servers_of_a_definition_start_when_needed_and_stop_when_idle(serv
     tool = await catalogue.find(ctx, scope, "small__add")
     done = await tool.run(ctx, ToolInvocation("a call", scope, ADD, Surroundings()))
     assert done.structured == {"result": 3}
-    ctx.upstreams.stop_idle(0)
-    await ctx.upstreams.stopped()
+    ctx.local.upstreams.stop_idle(0)
+    await ctx.local.upstreams.stopped()
     assert programs() == []
     assert "small__add" in {tool.name for tool in await catalogue.offered(ctx, scope)}
 

@@ -111,7 +111,7 @@ async def test_a_checkout_is_removed_if_no_attempt_can_be_using_it(
 async def test_a_checkout_that_is_used_while_it_clears_up_stays(workbench: Workbench) -> None:
     place = await checkouts.of_target(workbench._ctx)
     assert place
-    repository, home = await workbench._ctx.repositories.open(), Path(place.path).parent
+    repository, home = await workbench._ctx.local.repositories.open(), Path(place.path).parent
     begin = await checkouts.begin_of_use(workbench._ctx)
     os.utime(home / "ready", (begin, begin))
     checkouts.remove(repository, home, begin)

@@ -118,7 +118,7 @@ async def test_a_file_that_git_cannot_take_is_moved_to_the_trash(
 ) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(kept_work, "LOOK_SECONDS", 2.0)
-    repositories = served.workbench._ctx.repositories
+    repositories = served.workbench._ctx.local.repositories
     repositories._opened = replace(await repositories.open(), limit=5.0)
     ada = await settle("ada", "lab")
     async with working(served, ada.token):

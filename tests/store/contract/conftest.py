@@ -13,7 +13,6 @@ import pytest
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after
 from workbench.store.queries import Query
-from workbench.store.sqlite import SqliteStore
 
 HANGING = [pytest.mark.anyio, pytest.mark.timeout(60, method="thread")]
 """The marks of these tests: a writer that hangs would hang the teardown too."""
@@ -38,7 +37,7 @@ class Sorry(Exception):
 
 
 @pytest.fixture
-async def store(store: SqliteStore) -> SqliteStore:
+async def store(store: Store) -> Store:
     """An open store with a table of the tests' own."""
     await store.write(lambda tx: tx.run(MAKE))
     return store

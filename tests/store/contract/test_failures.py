@@ -33,7 +33,6 @@ from workbench.model import FeedEvent
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after, last_event_id
 from workbench.store.queries import Query
-from workbench.store.sqlite import SqliteStore
 
 pytestmark = HANGING
 
@@ -214,7 +213,7 @@ async def test_a_change_does_not_meet_its_own_events(store: Store) -> None:
     assert await store.read(last_event_id) == 1
 
 
-async def test_on_commit_is_called_only_for_commits_with_events(store: SqliteStore) -> None:
+async def test_on_commit_is_called_only_for_commits_with_events(store: Store) -> None:
     told: list[int] = []
     last = 0
     store.on_commit(lambda events: told.append(events[-1]["id"]))

@@ -31,14 +31,13 @@ from workbench.errors import Unavailable
 from workbench.model import FeedEvent
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after
-from workbench.store.sqlite import BATCH, SqliteStore
+from workbench.store.group_commit import BATCH
+from workbench.store.migrate import Script
 
 pytestmark = HANGING
 
 
-async def test_an_acknowledged_write_is_read_here_elsewhere_and_after_reopening(
-    store: SqliteStore, backend: Any
-) -> None:
+async def test_an_acknowledged_write_is_read_here_elsewhere_and_after_reopening(store: Store, backend: Any) -> None:
     with closing(backend.open()) as other:
         for number in range(20):
             await store.write(add(f"note {number}"))
@@ -181,7 +180,7 @@ async def test_questions_asked_while_others_write_see_whole_changes_only(store: 
 # Closing.
 
 
-async def test_closing_finishes_queued_writes(store: SqliteStore, backend: Any) -> None:
+async def test_closing_finishes_queued_writes(store: Store, backend: Any) -> None:
     wanted = [f"note {number}" for number in range(BATCH + 50)]
     async with queue_held(store):
         tasks = await queued(*(store.write(add(text)) for text in wanted))
@@ -194,7 +193,7 @@ async def test_closing_finishes_queued_writes(store: SqliteStore, backend: Any) 
     again.close()
 
 
-async def test_a_closed_store_refuses_reads_and_writes(store: SqliteStore) -> None:
+async def test_a_closed_store_refuses_reads_and_writes(store: Store) -> None:
     store.close()
     store.close()
     for late in (store.write(add("late")), store.read(count)):
@@ -240,3 +239,17 @@ async def test_every_request_to_a_closing_store_is_answered(backend: Any) -> Non
     again = backend.open()
     assert set(await again.read(texts)) == set(kept) == set(await added(again))
     again.close()
+
+
+# Rewriting.
+
+
+async def test_a_rewriting_calls_functions_for_the_rows_it_names(store: Store) -> None:
+    for text in ("secret", "plain", "5 % secret"):
+        await store.write(add(text, len(text)))
+    script = Script("script", "UPDATE notes SET text = masked(text) WHERE n > 5;\nUPDATE notes SET n = n WHERE n > 0;")
+    await store.rewrite(script, {"masked": lambda text: text.replace("secret", "•")})
+    assert await store.read(texts) == ["•", "plain", "5 % •"]
+    await store.write(add("later"))
+    await store.rewrite(script, {"masked": lambda text: text})
+    assert await store.read(texts) == ["•", "plain", "5 % •", "later"]

@@ -79,6 +79,8 @@ class CallerCache:
         self._agents: TTLCache[str, _Agent] = TTLCache(CACHED, STALE_SECONDS)
         self._by_token: LRUCache[str, str] = LRUCache(CACHED)
         self._changed: set[str] = set()
+        self._under_way: dict[int, set[str]] = {}
+        """For each read that is under way, the agents that were changed since it began."""
 
     def forget(self, events: Sequence[Row]) -> None:
         """Drop the cached agents that these events changed; callable from any thread.
@@ -166,25 +168,38 @@ class CallerCache:
         return replace(agent, token_hash=hashed, attempt=(attempt["task_id"], attempt["attempt"]))
 
     def _from_cache(self, uid: str) -> _Agent | None:
-        while self._changed:
-            changed = self._changed.pop()
-            if changed == _ALL:
-                self._agents.clear()
-            else:
-                self._agents.pop(changed, None)
+        self._drop_changed()
         try:
             return self._agents[uid]  # half as long as `get`, and done for every message
         except KeyError:
             return None
 
+    def _drop_changed(self) -> None:
+        while self._changed:
+            changed = self._changed.pop()
+            for since in self._under_way.values():
+                since.add(changed)
+            if changed == _ALL:
+                self._agents.clear()
+            else:
+                self._agents.pop(changed, None)
+
     async def _read(self, question: Callable[[Reader], Row | None]) -> _Agent:
-        row = await self._store.read_inline(question)
+        since = set[str]()
+        self._under_way[id(since)] = since
+        try:
+            row = await self._store.read_inline(question)
+            self._drop_changed()
+        finally:
+            del self._under_way[id(since)]
         if row is None or row["registration_status"] == Registration.REVOKED:
             raise Unauthenticated("INVALID_TOKEN", "The token is unknown or was revoked. Register again.")
         if row["deleted_at"] is not None:
             text = "The agent of this token was deleted. The operator can restore it; its token then works again."
             raise Unauthenticated("INVALID_TOKEN", text)
-        agent = self._agents[row["id"]] = _Agent(row["id"], row["token_hash"], _caller(row), row["expires_at"])
+        agent = _Agent(row["id"], row["token_hash"], _caller(row), row["expires_at"])
+        if since.isdisjoint((agent.uid, _ALL)):
+            self._agents[agent.uid] = agent
         return agent
 
 

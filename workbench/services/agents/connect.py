@@ -61,20 +61,20 @@ async def connection_instructions(
     ctx: Ctx, agent_id: Annotated[str | None, Field(description="Insert the id of this agent.")] = None
 ) -> ConnectionInstructions:
     """Get instructions for connecting agents: register, admit, set the token, connect. They contain no token."""
-    assert ctx.server is not None, "it needs the server"
+    assert ctx.local.server is not None, "it needs the server"
     if agent_id is not None:
         await ctx.read(lambda tx: require_agent(tx, agent_id))
     steps = ["known-agent.sh" if agent_id else "new-agent.sh"]
     replaced = {
-        NETLOC: ctx.server.url.removeprefix("http://"),
+        NETLOC: ctx.local.server.url.removeprefix("http://"),
         PROJECT_IN_JSON: json.dumps(str(ctx.settings.project), ensure_ascii=False)[1:-1],
         PROJECT: shlex.quote(str(ctx.settings.project)),
         NAME: agent_id or NAME,
     }
     return ConnectionInstructions(
-        url=ctx.server.url,
-        ws_url=ctx.server.ws_url,
-        mcp_url=ctx.server.mcp_url,
+        url=ctx.local.server.url,
+        ws_url=ctx.local.server.ws_url,
+        mcp_url=ctx.local.server.mcp_url,
         instructions=[
             Instruction(
                 id=id_, title=title, language=language, text=_text([*steps, file] if id_ in STEPS else [file], replaced)

@@ -61,7 +61,7 @@ async def adopt_attempt(
     into = await ctx.read(lambda tx: find_worktree(tx, name))
     if into is None or into["status"] not in OPEN:
         await create_worktree(ctx, name, source_branch=home["integration_target"] if home else None)
-    merged = await ctx.repositories.shielded(_merge(ctx, work, name))
+    merged = await ctx.local.repositories.shielded(_merge(ctx, work, name))
     request = await request_integration(ctx, name)
     return Adopted(
         worktree=name, commit=merged.commit, approval_id=request.approval_id, target_branch=request.target_branch

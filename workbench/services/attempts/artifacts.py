@@ -73,7 +73,7 @@ async def get_task_artifact(
     in the project.
     """
     task = await ctx.read(lambda tx: _task(tx, ctx, task_id, name))
-    repository = await ctx.repositories.open() if task.commit else None
+    repository = await ctx.local.repositories.open() if task.commit else None
     return await to_thread(_read, ctx.settings.project, repository, task, name)
 
 

@@ -75,7 +75,7 @@ async def check_attempt(
     if not terms.is_checked:
         return CheckProgress(state=None)
     if not is_asked:
-        commit = await ctx.repositories.shielded(_commit_of(ctx, work["worktree"]))
+        commit = await ctx.local.repositories.shielded(_commit_of(ctx, work["worktree"]))
         await ctx.write(lambda tx: checks.ask(tx, progress.held(tx, ctx.caller, task_id, attempt), terms, commit, None))
 
     def state(tx: Reader) -> CheckState:
@@ -103,7 +103,7 @@ async def judged(ctx: Ctx, work: Row, ending: AttemptEnding) -> AttemptEnding:
     terms, found = await ctx.read(question)
     if terms.done_when is DoneWhen.SAID or (terms.done_when is DoneWhen.CHANGED and work["worktree"] is None):
         return ending
-    commit = await ctx.repositories.shielded(_commit_of(ctx, work["worktree"]))
+    commit = await ctx.local.repositories.shielded(_commit_of(ctx, work["worktree"]))
     if terms.done_when is DoneWhen.CHANGED:
         return _if_changed(ending, commit != work["base_commit"], terms)
     if found is None and (failure := terms.failure):
@@ -147,7 +147,7 @@ Outcome = tuple[CheckState, TrialResult, dict[str, float] | None]
 async def recover(ctx: Ctx) -> None:
     """Remove the files of checks that a crash has left: those under way are run again."""
     for home in sorted(ctx.settings.gates.glob(f"{_OF_CHECK}*/")):
-        await ctx.repositories.shielded(trials.remove(ctx, home.name))
+        await ctx.local.repositories.shielded(trials.remove(ctx, home.name))
 
 
 @duty("running checks", 5.0, wakes=True)
@@ -203,7 +203,7 @@ async def _run(ctx: Ctx, row: Row) -> None:
     """Run one check and record its end, which for an attempt without a supervisor is that of the attempt."""
     outcome: Outcome | None
     try:
-        subject = await ctx.repositories.shielded(_subject(ctx, row))
+        subject = await ctx.local.repositories.shielded(_subject(ctx, row))
         leased = await ctx.read(lambda tx: leases.leased_to(tx, row["task_id"], row["attempt"]))
         lent = await to_thread(machine.lent, ctx.settings, leased)
         outcome = await _tries(ctx, row, subject, lent)
@@ -260,7 +260,7 @@ async def _try(ctx: Ctx, row: Row, subject: _Subject, trial: Trial, tries: int) 
 
     async def take_files() -> None:
         if check.files:
-            await ctx.repositories.shielded(trials.restore(ctx, trial, subject.target, check.files))
+            await ctx.local.repositories.shielded(trials.restore(ctx, trial, subject.target, check.files))
 
     await take_files()
     if ctx.settings.setup:

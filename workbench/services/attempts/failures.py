@@ -36,7 +36,7 @@ async def decide_failure(
         agents = await ctx.read(lambda tx: holds.agents_of(tx, scope))
         await termination.end_each(ctx, [row["id"] for row in agents], STOPPED)
     outcome = await ctx.write(change)
-    ctx.gateway.keys.clear()  # she may have replaced the key that was refused
+    ctx.local.gateway.keys.clear()  # she may have replaced the key that was refused
     return outcome
 
 

@@ -115,7 +115,7 @@ async def _enlist_and_begin(ctx: Ctx, task_id: int, attempt: int, key: str, work
     if worktree != ctx.caller.worktree:
         raise Refused("FORBIDDEN", f"You work in {ctx.caller.worktree or 'no worktree'}, not in {worktree}.")
     try:
-        return await ctx.repositories.shielded(_begin_in(ctx, task_id, attempt, worktree))
+        return await ctx.local.repositories.shielded(_begin_in(ctx, task_id, attempt, worktree))
     except Conflict as error:
         if error.code == "WORKTREE_OCCUPIED":
             reason = error.message
@@ -281,7 +281,7 @@ async def finish_attempt(
                 raise
     is_put_away, problem = False, None
     if not still_running:
-        is_put_away, problem = await ctx.repositories.shielded(_put_away(ctx, work))
+        is_put_away, problem = await ctx.local.repositories.shielded(_put_away(ctx, work))
     try:
         return await ctx.write(lambda tx: _end(tx, ctx, work, ending, is_put_away=is_put_away, problem=problem))
     except Conflict as error:

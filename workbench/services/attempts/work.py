@@ -45,7 +45,7 @@ async def get_attempt_diff(
         return require_kept(tx, task_id, attempt)
 
     work = await ctx.read(query)
-    repository = await ctx.repositories.open()
+    repository = await ctx.local.repositories.open()
     base, commit = work["base_commit"], work["kept_commit"]
     files = await to_thread(repository.diff, base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes)
     return AttemptDiff(

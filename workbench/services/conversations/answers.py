@@ -54,7 +54,7 @@ async def ask(ctx: Ctx, conversation_id: ConversationId, content: Content) -> Ex
     """
     if not content.strip():
         raise BadInput("INVALID_ARGUMENTS", "The message is empty.", problems=[])
-    return await ctx.repositories.shielded(_ask(ctx, conversation_id, content))
+    return await ctx.local.repositories.shielded(_ask(ctx, conversation_id, content))
 
 
 @op(
@@ -69,7 +69,7 @@ async def stop_answer(ctx: Ctx, conversation_id: ConversationId) -> Stopped:
 
     If no answer is being made, nothing changes.
     """
-    await ctx.answers.stop(conversation_id)
+    await ctx.local.answers.stop(conversation_id)
 
     def change(tx: Tx) -> Stopped:
         require_conversation(tx, conversation_id)
@@ -95,7 +95,7 @@ async def retry_answer(
     ] = None,
 ) -> TurnInfo:
     """Ask the last question again. The new answer replaces the last one, which list_turns with `replaced` shows."""
-    return await ctx.repositories.shielded(_retry(ctx, conversation_id, turn_id))
+    return await ctx.local.repositories.shielded(_retry(ctx, conversation_id, turn_id))
 
 
 async def _ask(ctx: Ctx, conversation_id: str, content: str) -> Exchange:
@@ -107,10 +107,10 @@ async def _ask(ctx: Ctx, conversation_id: str, content: str) -> Exchange:
         answer = _begin(tx, ctx, conversation_id, _title(content))
         return Exchange(turn=turns.require_turn(tx, turn_id), answer=answer)
 
-    with ctx.answers.beginning(conversation_id):
+    with ctx.local.answers.beginning(conversation_id):
         exchange = await ctx.write(change)
         run.start(ctx, conversation_id, exchange.answer.id)
-    ctx.answers.wake(conversation_id)
+    ctx.local.answers.wake(conversation_id)
     return exchange
 
 
@@ -125,7 +125,7 @@ async def _retry(ctx: Ctx, conversation_id: str, turn_id: str | None) -> TurnInf
             tx.run(turns.SQL.replace, id=replaces, now=tx.now)
         return _begin(tx, ctx, conversation_id, "", replaces)
 
-    with ctx.answers.beginning(conversation_id):
+    with ctx.local.answers.beginning(conversation_id):
         answer = await ctx.write(change)
         run.start(ctx, conversation_id, answer.id)
     return answer
@@ -138,8 +138,8 @@ def _begin(tx: Tx, ctx: Ctx, conversation_id: str, title: str, replaces: str | N
         title: that of the conversation, if it has none.
         replaces: the id of the answer whose place it takes.
     """
-    assert ctx.server is not None
-    answer = turns.add(tx, conversation_id, "assistant", "", ctx.server.nonce)
+    assert ctx.local.server is not None
+    answer = turns.add(tx, conversation_id, "assistant", "", ctx.local.server.nonce)
     tx.run(SQL.touch, id=conversation_id, title=title, now=tx.now)
     about = {"turn_id": answer, **({"replaces": replaces} if replaces else {})}
     tx.emit("answer.started", f"conversation:{conversation_id}", **about)

@@ -195,7 +195,7 @@ async def delete_conversation(ctx: Ctx, conversation_id: ConversationId) -> Ok:
         tx.emit("conversation.deleted", f"conversation:{conversation_id}")
 
     await ctx.write(change)
-    await ctx.answers.discard(conversation_id)
+    await ctx.local.answers.discard(conversation_id)
     return Ok()
 
 

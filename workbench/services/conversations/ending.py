@@ -83,7 +83,7 @@ async def record(
                 log.error("the end of the answer %s could not be recorded: %s", turn_id, error)
                 return
             await asyncio.sleep(PAUSE_SECONDS)
-    ctx.answers.wake(conversation_id)
+    ctx.local.answers.wake(conversation_id)
 
 
 def without_secrets(secrets: KnownSecrets, history: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -169,7 +169,7 @@ def settle_lost(tx: Tx, ctx: Ctx, conversation_id: str) -> None:
 def _settle(tx: Tx, ctx: Ctx, only: str | None) -> None:
     for row in tx.all(turns.SQL.running):
         conversation_id = row["conversation_id"]
-        if only in (None, conversation_id) and not ctx.answers.is_here(conversation_id):
+        if only in (None, conversation_id) and not ctx.local.answers.is_here(conversation_id):
             transcript = turns.transcript_of(tx, row["id"])
             usage = AnswerUsage(None, None, 1, None, unmeasured=1) if row["model"] else None  # once at least
             record_end(tx, conversation_id, row["id"], interrupted(usage), transcript, [])

@@ -72,14 +72,14 @@ async def read_frames(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
-    with ctx.answers.news(conversation_id) as news:
+    with ctx.local.answers.news(conversation_id) as news:
         while True:
             news.clear()
             page = await ctx.read(lambda tx: _page(tx, conversation_id, after, limit))
             seconds = deadline - loop.time()
             if page.frames or seconds <= 0:
                 return page
-            await _wait(news, seconds if ctx.server is not None else min(seconds, POLL_SECONDS))
+            await _wait(news, seconds if ctx.local.server is not None else min(seconds, POLL_SECONDS))
 
 
 async def _wait(news: asyncio.Event, seconds: float) -> None:

@@ -83,7 +83,7 @@ class FrameRecorder:
                 await asyncio.sleep(GATHER_SECONDS)
                 self._news.clear()
                 if pending := self.take(ended=False):
-                    await self._ctx.repositories.shielded(self._append(pending))
+                    await self._ctx.local.repositories.shielded(self._append(pending))
         except WorkbenchError as error:
             self.error = error
             self._running.cancel()
@@ -91,4 +91,4 @@ class FrameRecorder:
     async def _append(self, pending: list[NewFrame]) -> None:
         conversation_id, turn_id = self._running.conversation_id, self._running.turn_id
         await self._ctx.write(lambda tx: frames.append(tx, conversation_id, turn_id, pending))
-        self._ctx.answers.wake(conversation_id)
+        self._ctx.local.answers.wake(conversation_id)

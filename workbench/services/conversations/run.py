@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 def start(ctx: Ctx, conversation_id: str, turn_id: str) -> None:
     """Make an answer in a task of its own. Its row says that it is running."""
     running = RunningAnswer(conversation_id, turn_id)
-    ctx.answers.start(running, _make(ctx, running))
+    ctx.local.answers.start(running, _make(ctx, running))
 
 
 async def _make(ctx: Ctx, running: RunningAnswer) -> None:
@@ -61,7 +61,7 @@ async def _make(ctx: Ctx, running: RunningAnswer) -> None:
     sent = SentRequests(ctx.store.now)
     outcome = await _outcome(ctx, running, recorder, sent)
     if running.ending is not AnswerEnding.DISCARDED:
-        await ctx.repositories.shielded(ending.record(ctx, running, recorder, outcome, sent.ended()))
+        await ctx.local.repositories.shielded(ending.record(ctx, running, recorder, outcome, sent.ended()))
 
 
 async def _outcome(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder, sent: SentRequests) -> AnswerOutcome:

@@ -69,7 +69,7 @@ async def agent_bulk(
     for _ in range(ATTEMPTS):
         draft = RegistryDraft(ctx.definitions)
         results = [await _draft(ctx._replace(definitions=draft), n, step) for n, step in enumerate(changes, 1)]
-        if dryRun or await ctx.repositories.shielded(_commit(ctx, draft)):
+        if dryRun or await ctx.local.repositories.shielded(_commit(ctx, draft)):
             agents = await to_thread(_changed_agents, draft)
             message = (
                 f"{'Dry run, nothing changed' if dryRun else 'Done'}. Agents: {len(agents)}; tools: {len(results)}."

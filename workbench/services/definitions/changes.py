@@ -85,7 +85,7 @@ async def note_unseen(ctx: Ctx) -> None:
 async def note(ctx: Ctx, snapshot: Snapshot) -> None:
     """Record a definition, if what it says is not the version that was recorded last."""
     if not _is_recorded(snapshot, await last(ctx, snapshot.definition.metadata.id)):
-        await ctx.repositories.shielded(_note(ctx, snapshot))
+        await ctx.local.repositories.shielded(_note(ctx, snapshot))
 
 
 async def _note(ctx: Ctx, snapshot: Snapshot) -> None:
@@ -134,7 +134,7 @@ async def change(
         WorkbenchError: see `read`, and what `edit` raises. Conflict: ``TOOL_NAME_TAKEN``.
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
-    change = await ctx.repositories.shielded(_change(ctx, target, edit, summary, origin))
+    change = await ctx.local.repositories.shielded(_change(ctx, target, edit, summary, origin))
     after = change.after.definition
     return DefinitionChanged(message=f"{after.metadata.name}: {summary}.", warnings=warnings_of(after, change.before))
 
@@ -197,7 +197,7 @@ async def create(
         BadInput: ``INVALID_PATH``. Conflict: ``AGENT_EXISTS``, ``TOOL_NAME_TAKEN``.
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
-    return await ctx.repositories.shielded(_create(ctx, path, definition, summary, origin))
+    return await ctx.local.repositories.shielded(_create(ctx, path, definition, summary, origin))
 
 
 async def _create(ctx: Ctx, path: str, definition: Definition, summary: str, origin: DefinitionOrigin) -> Snapshot:
@@ -215,7 +215,7 @@ async def remove(ctx: Ctx, target: str) -> tuple[Snapshot, list[str]]:
     Raises:
         WorkbenchError: see `read`. Unavailable: ``PROJECT_UNWRITABLE``.
     """
-    return await ctx.repositories.shielded(_remove(ctx, target))
+    return await ctx.local.repositories.shielded(_remove(ctx, target))
 
 
 async def _remove(ctx: Ctx, target: str) -> tuple[Snapshot, list[str]]:

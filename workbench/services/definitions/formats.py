@@ -63,7 +63,7 @@ async def agent_migrate(
 
     An id that is no UUID, as older files have it, is replaced; what was recorded of the agent stays with it.
     """
-    return await ctx.repositories.shielded(_migrate(ctx, agentTarget, targetPath, keepOld))
+    return await ctx.local.repositories.shielded(_migrate(ctx, agentTarget, targetPath, keepOld))
 
 
 async def _migrate(ctx: Ctx, target: str, to: str | None, keep: bool) -> Migrated:

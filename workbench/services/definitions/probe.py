@@ -111,7 +111,7 @@ async def _run(ctx: Ctx, scratch: Path, target: ProbeTarget) -> ProbeFinding:
     names = TOOL_SERVER if target.command else TOOL_SERVER | NETWORK
     environment = {name: value for name, value in os.environ.items() if name.upper() in names or name in _INTERPRETER}
     ref = await to_thread(
-        ctx.processes.start,
+        ctx.local.processes.start,
         [*argv, str(finding)],
         cwd=scratch,
         env=environment,
@@ -120,12 +120,12 @@ async def _run(ctx: Ctx, scratch: Path, target: ProbeTarget) -> ProbeFinding:
     )
     try:
         async with asyncio.timeout(target.seconds + GRACE_SECONDS):
-            while ctx.processes.alive(ref):
+            while ctx.local.processes.alive(ref):
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
         return ProbeFinding(failure=f"it did not answer within {target.seconds:g} s")
     finally:
-        await ctx.repositories.shielded(_end(ctx, ref))
+        await ctx.local.repositories.shielded(_end(ctx, ref))
     try:
         return ProbeFinding.model_validate_json(await to_thread(atomic_file.read, finding))
     except (OSError, ValidationError, UnicodeDecodeError):
@@ -135,10 +135,10 @@ async def _run(ctx: Ctx, scratch: Path, target: ProbeTarget) -> ProbeFinding:
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     """End a probe with all processes that it started. A failure is logged and does not change the result."""
     try:
-        await to_thread(ctx.processes.terminate, ref, 0.0)
+        await to_thread(ctx.local.processes.terminate, ref, 0.0)
     except Unavailable as error:
         log.warning("cannot end the probe of an MCP server: %s: %s", error.code, error.message)
-    ctx.processes.forget(ref)
+    ctx.local.processes.forget(ref)
 
 
 def _answer(finding: ProbeFinding, resolved: Resolved, confinement: sandbox.Confinement | None) -> Probe:

@@ -60,14 +60,14 @@ def require_unlike_servers(ctx: Ctx, before: Definition | None, after: Definitio
 
 def shared_with_project(ctx: Ctx, definition: Definition) -> set[str]:
     """The names of a definition's servers that servers of the project have, too: in its scope, they mean neither."""
-    return _alike(definition.mcp_servers, ctx.upstreams.file.read().servers) if definition.mcp_servers else set()
+    return _alike(definition.mcp_servers, ctx.local.upstreams.file.read().servers) if definition.mcp_servers else set()
 
 
 def _exported_as(ctx: Ctx, definition: Definition) -> set[str]:
     """The names of servers that mean the definition, too."""
     if definition.metadata.mode is not Mode.TOOLS:
         return set()
-    return _alike([*ctx.upstreams.file.read().servers, *definition.mcp_servers], [place(definition.metadata)])
+    return _alike([*ctx.local.upstreams.file.read().servers, *definition.mcp_servers], [place(definition.metadata)])
 
 
 def _alike(names: Collection[str], others: Collection[str]) -> set[str]:

@@ -48,7 +48,7 @@ async def _refresh(ctx: Ctx) -> None:
     if not pending:
         return
     rows = await ctx.read(open_worktrees)
-    repository = await ctx.repositories.open()
+    repository = await ctx.local.repositories.open()
     await import_new_commits(ctx, repository, rows)
     for approval in pending:
         now = await outlook(ctx, repository, approval.payload)
@@ -105,8 +105,8 @@ async def _predict_conflicts(
         for row in rows
         if row["name"] != name and row["integration_target"] == target and row["branch_name"] in commits
     }
-    facts = await ctx.predictions.facts(repository, source, commits[target])
-    caused = await ctx.predictions.consequences(repository, source, commits[target], others)
+    facts = await ctx.local.predictions.facts(repository, source, commits[target])
+    caused = await ctx.local.predictions.consequences(repository, source, commits[target], others)
     return {
         "behind": facts.behind,
         "conflicts": list(facts.conflicts),

@@ -25,14 +25,14 @@ async def decide_integration(ctx: Ctx, approval: ApprovalInfo, yes: bool, choice
     Without a running server nothing works off the queue, so the merge is made at once and its outcome returned.
     """
     if not yes:
-        return await ctx.repositories.shielded(_reject(ctx, approval, str(choices.get("reason", ""))))
+        return await ctx.local.repositories.shielded(_reject(ctx, approval, str(choices.get("reason", ""))))
     approvals.check_choices(choices, {"despite_gates"})
     despite = choices.get("despite_gates", False)
     if not isinstance(despite, bool):
         raise BadInput("INVALID_ARGUMENTS", "despite_gates must be true or false.", problems=[])
-    if ctx.server is not None:
+    if ctx.local.server is not None:
         return await ctx.write(lambda tx: _queue(tx, approval.id, despite, approvals.person_of(ctx)))
-    outcome = await ctx.repositories.shielded(_approve(ctx, approval.id, despite))
+    outcome = await ctx.local.repositories.shielded(_approve(ctx, approval.id, despite))
     if outcome["state"] == "queued":
         await advance(ctx)
         return await _outcome(ctx, approval.id)

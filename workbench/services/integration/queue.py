@@ -48,7 +48,7 @@ async def advance(ctx: Ctx) -> None:
     """
     while (waiting := await ctx.read(lambda tx: tx.all(SQL.queue))) != []:
         first = int(waiting[0]["approval_id"])
-        step = await ctx.repositories.shielded(_advance(ctx, first))
+        step = await ctx.local.repositories.shielded(_advance(ctx, first))
         if step is Next.CHECK and not await check(ctx, first):
             return
 

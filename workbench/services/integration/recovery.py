@@ -73,4 +73,4 @@ async def clear_gates(ctx: Ctx) -> None:
             number = int(home.name)
             with gates_held(ctx.settings, number) as is_held:
                 if is_held:
-                    await ctx.repositories.shielded(trials.remove(ctx, home.name))
+                    await ctx.local.repositories.shielded(trials.remove(ctx, home.name))

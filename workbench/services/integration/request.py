@@ -100,8 +100,8 @@ async def request_integration(
 
 
 async def _request(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> IntegrationAsked:
-    approval = await ctx.repositories.shielded(_put(ctx, name, target, fast_forward))
-    if ctx.server is None:
+    approval = await ctx.local.repositories.shielded(_put(ctx, name, target, fast_forward))
+    if ctx.local.server is None:
         await check(ctx, approval.id)
     payload = approval.payload
     return IntegrationAsked(

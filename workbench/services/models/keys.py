@@ -60,7 +60,7 @@ async def check_model_keys(
     """Try every key with one request to its provider, which lists its models and costs nothing."""
     found = await _found(ctx, os.environ)
     await try_keys(ctx, [key for key in found.values() if isinstance(key, ProviderKey)], seconds)
-    ctx.gateway.keys.clear()
+    ctx.local.gateway.keys.clear()
     return await _listed(ctx)
 
 
@@ -69,7 +69,7 @@ async def try_keys(ctx: Ctx, keys: Iterable[ProviderKey], seconds: float) -> Non
 
     async def attempt(key: ProviderKey) -> None:
         trial = await model_keys.try_key(key, seconds)
-        ctx.gateway.note(key, trial.state, trial.detail)
+        ctx.local.gateway.note(key, trial.state, trial.detail)
 
     await asyncio.gather(*map(attempt, keys))
 
@@ -107,10 +107,10 @@ def _read(
     ctx: Ctx, variables: Mapping[str, str], providers: Collection[str]
 ) -> Mapping[str, ProviderKey | Unavailable]:
     """The key of each provider that has one, or why it cannot be read. Blocks."""
-    ctx.gateway.watch([model_keys.path()])
+    ctx.local.gateway.watch([model_keys.path()])
     kept, found = model_keys.load(), {}
     files = (model_keys.file_of(key.reference, ctx.settings.project) for key in kept.values())
-    ctx.gateway.watch([model_keys.path(), *filter(None, files)])
+    ctx.local.gateway.watch([model_keys.path(), *filter(None, files)])
     for provider in (PROVIDERS[name] for name in PROVIDERS if name in providers):
         key: ProviderKey | Unavailable | None
         if provider.id in kept:
@@ -148,7 +148,7 @@ def _described(ctx: Ctx, provider: str, key: ProviderKey | Unavailable | None) -
     if isinstance(key, Unavailable):
         source = key.details.get("reference")
         return ModelKey(provider=provider, source=source, address="", state="unreadable", detail=key.message)
-    state, detail = ctx.gateway.trial(key)
+    state, detail = ctx.local.gateway.trial(key)
     detail = " ".join(filter(None, (detail, model_keys.exposed(key.source, ctx.settings.project))))
     return ModelKey.model_validate(
         {"provider": provider, "source": key.source, "state": state, "detail": detail}

@@ -147,7 +147,7 @@ async def join_network(
             Hint("leave_network", "Leave it first: {}."),
         )
     await ctx.write(lambda tx: membership.save(tx, choice, tx.actor))
-    if ctx.server is not None and ctx.node.presence is None:
+    if ctx.local.server is not None and ctx.node.presence is None:
         await _open(ctx, choice)
     if ctx.node.presence is not None and choice.url is not None and choice.rid is None:
         await _identify(ctx, choice.url)
@@ -257,7 +257,7 @@ async def _identify(ctx: Ctx, url: str) -> None:
 
 
 async def _open(ctx: Ctx, joined: NetworkMembership) -> None:
-    settings, server = ctx.settings, ctx.server
+    settings, server = ctx.settings, ctx.local.server
     if server is None:
         return
     await asyncio.to_thread(self_node.require_own_key, settings)

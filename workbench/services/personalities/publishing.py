@@ -124,7 +124,7 @@ def bound(ctx: Ctx) -> Functions:
     """
     traits: dict[str, list[PersonalityTrait]] = {}
     default = str(ctx.node.presence.identity.rid.name) if ctx.node.presence else None
-    for offered in ctx.tool_hosts.tools():
+    for offered in ctx.local.tool_hosts.tools():
         agent = default if offered.tool.trait == "" else offered.tool.trait
         if agent and offered.problem is None:
             traits.setdefault(agent, []).append(_trait(offered.tool))

@@ -181,7 +181,7 @@ def require_spawn(tx: Reader, agent_id: str, agent_uid: str) -> Row:
 async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, TreeUsage]:
     """The usage of the running processes, by agent."""
     refs = {row["agent_id"]: process_of(row) for row in rows if row["pid"] and row["ended_at"] is None}
-    usages = await asyncio.to_thread(ctx.processes.usage, list(refs.values())) if refs else {}
+    usages = await asyncio.to_thread(ctx.local.processes.usage, list(refs.values())) if refs else {}
     return {agent: usages[ref] for agent, ref in refs.items()}
 
 

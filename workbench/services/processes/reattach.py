@@ -47,7 +47,7 @@ def _note_return(tx: Tx) -> None:
 
 async def _reattach(ctx: Ctx) -> None:
     running = await ctx.read(lambda tx: tx.all(termination.SQL.running, worktree=None))
-    recognised = await asyncio.to_thread(lambda: [ctx.processes.recognises(process_of(row)) for row in running])
+    recognised = await asyncio.to_thread(lambda: [ctx.local.processes.recognises(process_of(row)) for row in running])
     kept = [row for row, is_known in zip(running, recognised, strict=True) if is_known]
     await termination.record_exits(ctx, [row for row in running if row not in kept])
     await ctx.write(lambda tx: _take_back(tx, kept))

@@ -49,7 +49,7 @@ async def sample(ctx: Ctx) -> None:
         return
     agents, runs = await ctx.read(lambda tx: (tx.all(SQL.agents), tx.all(SQL.runs)))
     processes = [Sampled("agent", row["agent_id"], process_of(row)) for row in agents]
-    processes += [Sampled("tool server", key.name, ref) for key, ref in ctx.upstreams.programs()]
+    processes += [Sampled("tool server", key.name, ref) for key, ref in ctx.local.upstreams.programs()]
     if runs:
         processes += await asyncio.to_thread(lambda: list(_kernels(runs, str(ctx.settings.project))))
     if not processes:

@@ -60,7 +60,7 @@ async def scratch(ctx: Ctx) -> AsyncIterator[Path]:
     try:
         yield directory
     finally:
-        await ctx.repositories.shielded(to_thread(remove_tree, directory))
+        await ctx.local.repositories.shielded(to_thread(remove_tree, directory))
 
 
 def boxed(settings: Settings, server: StdioServer, home: Path) -> BoxedServer:

@@ -80,7 +80,7 @@ async def record_exits(ctx: Ctx, rows: Sequence[Row]) -> None:
     """
 
     def checked(row: Row) -> Row:
-        another = row["mark"] is not None and ctx.processes.alive(process_of(row))
+        another = row["mark"] is not None and ctx.local.processes.alive(process_of(row))
         return {**row, "started": 0.0} if another else row  # then only the mark leads to its descendants
 
     await _for_each(rows, lambda row: _terminate(ctx, checked(row), "agent.exited", ""))
@@ -94,7 +94,7 @@ async def reap(ctx: Ctx) -> float | None:
     While any run, they are looked at again soon.
     """
     rows = await ctx.read(lambda tx: tx.all(SQL.running, worktree=None))
-    exited = [row for row in rows if ctx.processes.ended_by_itself(process_of(row))]
+    exited = [row for row in rows if ctx.local.processes.ended_by_itself(process_of(row))]
     await _for_each(exited, lambda row: _terminate(ctx, row, "agent.exited", ""))
     return WATCH_SECONDS if rows else None
 
@@ -144,17 +144,17 @@ async def _terminate(ctx: Ctx, row: Row, kind: str, reason: str, *, keep: bool =
         again: the process is a survivor, which was killed before.
     """
     ref, grace = process_of(row), 0.0 if again else ctx.settings.terminate_grace_seconds
-    with ctx.processes.ending(ref):
+    with ctx.local.processes.ending(ref):
         try:
             patience = RETRY_KILL_SECONDS if again else KILL_SECONDS
-            await asyncio.to_thread(ctx.processes.terminate, ref, grace, patience)
+            await asyncio.to_thread(ctx.local.processes.terminate, ref, grace, patience)
         except Unavailable as error:
             survived = error
             if await ctx.write(lambda tx: _record_survival(tx, row, reason, survived)):
                 log.warning("agent %s: %s: %s", row["agent_id"], error.code, error.message)
             raise
         await ctx.write(lambda tx: _record_end(tx, ctx, row, kind, reason, keep))
-    ctx.processes.forget(ref)
+    ctx.local.processes.forget(ref)
     await _remove_scratch(ctx, row)
 
 
@@ -169,7 +169,7 @@ def _record_survival(tx: Tx, row: Row, reason: str, error: Unavailable) -> bool:
 
 
 def _record_end(tx: Tx, ctx: Ctx, row: Row, kind: str, reason: str, keep: bool) -> None:
-    code = ctx.processes.exit_code(process_of(row))
+    code = ctx.local.processes.exit_code(process_of(row))
     values = {"agent": row["agent_id"], "pid": row["pid"], "exit_code": code, "reason": reason or None}
     if not tx.run(SQL.ended, values, now=tx.now):
         return

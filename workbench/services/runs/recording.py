@@ -92,7 +92,7 @@ async def record_metrics(
                 f"The run {row['id']} may record {limit} values (max_run_metrics). Record fewer, or raise the limit.",
                 limit=limit,
             )
-        if ctx.server is None or tx.now - counts["announced_at"] >= ANNOUNCED_EVERY:
+        if ctx.local.server is None or tx.now - counts["announced_at"] >= ANNOUNCED_EVERY:
             _announce(tx, {**row, **counts})
         return Recorded(values=len(added), total=counts["metrics"])
 

@@ -128,7 +128,7 @@ async def git_state(ctx: Ctx, notebook: str | None) -> tuple[str | None, bool | 
     """
     file = notebook and ctx.settings.project / notebook
     try:
-        repository = await ctx.repositories.open()
+        repository = await ctx.local.repositories.open()
         return await asyncio.to_thread(
             lambda: (repository.parse("HEAD"), repository.is_dirty() or bool(file and repository.is_untracked(file)))
         )

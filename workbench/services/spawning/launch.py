@@ -44,7 +44,7 @@ async def launch(ctx: Ctx, agent_uid: str) -> int:
         NotFound: ``WORKTREE_NOT_FOUND``. Unavailable: ``SPAWN_FAILED``, ….
         Conflict: ``NOT_RUNNING``: the agent was terminated meanwhile.
     """
-    return await ctx.repositories.shielded(_launch_or_give_up(ctx, agent_uid))
+    return await ctx.local.repositories.shielded(_launch_or_give_up(ctx, agent_uid))
 
 
 async def _launch_or_give_up(ctx: Ctx, agent_uid: str) -> int:
@@ -128,7 +128,7 @@ def _spawn_and_place(tx: Reader, ctx: Ctx, agent_uid: str) -> tuple[Row, Worktre
 
 def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig, keys: AgentKeys) -> ProcessRef:
     """Start the process. Blocks."""
-    return ctx.processes.start(
+    return ctx.local.processes.start(
         [sys.executable, "-P", "-m", "workbench.worker"],
         cwd=config.worktree.path if config.worktree else config.scratch,
         env=_environment(ctx, config, keys),
@@ -174,17 +174,18 @@ async def _record(
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     """End a process that was not recorded."""
     try:
-        await asyncio.to_thread(ctx.processes.terminate, ref, 0.0)
+        await asyncio.to_thread(ctx.local.processes.terminate, ref, 0.0)
     except Unavailable as error:
         log.warning("a process that was just started: %s: %s", error.code, error.message)
-    ctx.processes.forget(ref)
+    ctx.local.processes.forget(ref)
 
 
 def _environment(ctx: Ctx, config: WorkerConfig, keys: AgentKeys) -> dict[str, str]:
-    """The server's environment without variables that could affect the worker, and without those of providers that the
-    gateway answers for, or that its profile does not pass on; its interpreter is first in PATH."""
+    """The server's environment without variables that could affect the worker, and without the store's password and
+    those of providers that the gateway answers for, or that its profile does not pass on; its interpreter is first in
+    PATH."""
     withheld = set(withheld_variables(PROVIDERS)) - set(config.profile.passes) | set(withheld_variables(keys))
-    values = {key.value for key in keys.values()}
+    values = {key.value for key in keys.values()} | set(ctx.settings.database_secrets)
     inherited = {
         name: value
         for name, value in os.environ.items()

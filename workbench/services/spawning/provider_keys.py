@@ -43,7 +43,7 @@ async def of_agent(ctx: Ctx, agent_uid: str) -> AgentKeys:
     """
     if not ctx.settings.model_gateway:
         return {}
-    state = ctx.gateway
+    state = ctx.local.gateway
     state.forget_changed()
     async with state.reading.setdefault(agent_uid, asyncio.Lock()):
         if (known := state.keys.get(agent_uid)) is None:
@@ -119,12 +119,12 @@ async def described(ctx: Ctx, agent_uid: str) -> list[str]:
         keys = await of_agent(ctx, agent_uid)
     except WorkbenchError as error:
         return [error.message]
-    await try_keys(ctx, [key for key in keys.values() if not ctx.gateway.is_fresh(key)], TRIAL_SECONDS)
+    await try_keys(ctx, [key for key in keys.values() if not ctx.local.gateway.is_fresh(key)], TRIAL_SECONDS)
     return [_sentence(ctx, key) for key in keys.values()]
 
 
 def _sentence(ctx: Ctx, key: ProviderKey) -> str:
-    state, detail = ctx.gateway.trial(key)
+    state, detail = ctx.local.gateway.trial(key)
     if state == "accepted":
         return f"{PROVIDERS[key.provider].name} answers, with {key.source}."
     told = f"{detail} Its key is that of {key.source}."

@@ -113,7 +113,7 @@ async def spawn_agent(
     )
     choices = NewcomerRequest(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
     who = await newcomer.check(ctx, choices, request, environment, snapshot)
-    return await ctx.repositories.shielded(_spawn(ctx, who, request, environment, approve))
+    return await ctx.local.repositories.shielded(_spawn(ctx, who, request, environment, approve))
 
 
 async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: Environment, approve: str) -> Spawned:
@@ -180,7 +180,7 @@ async def restart(
     confinement_of(ctx.settings)
     workplace = await places.resolve(ctx, places.levels_of(spawn, request, snapshot))
     await asyncio.to_thread(places.check_usable, ctx.settings, workplace)
-    pid = await ctx.repositories.shielded(_restart(ctx, agent, also))
+    pid = await ctx.local.repositories.shielded(_restart(ctx, agent, also))
     status, unused = Registration(agent["registration_status"]), [*workplace.warnings, *checked.unused]
     return (await _describe(ctx, agent, status, pid, unused)).model_copy(update={"opens": workplace.opened})
 

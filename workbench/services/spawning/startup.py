@@ -94,16 +94,16 @@ def worker_config(
     ctx: Ctx, request: SpawnRequest, place: WorktreePlace | None, repository: Repository | None, start: WorkerStart
 ) -> WorkerConfig:
     """Build the configuration of a worker. Blocks."""
-    assert ctx.server is not None, "it needs the server"
+    assert ctx.local.server is not None, "it needs the server"
     settings, profile = ctx.settings, profiles.load(ctx.settings, request.profile)
     return WorkerConfig(
-        url=ctx.server.url,
+        url=ctx.local.server.url,
         token=start.token,
         scratch=start.scratch,
         box=_box(ctx, profile, place, repository, start),
         project=settings.project,
         profile=profile,
-        agent_mcp_url=ctx.server.mcp_url,
+        agent_mcp_url=ctx.local.server.mcp_url,
         worktree=place,
         definition=start.definition,
         models=start.models,
@@ -115,7 +115,7 @@ def worker_config(
         included_secrets=start.included_secrets,
         preparation=_preparation(ctx, place, start.workplace),
         missing=start.confinement.missing,
-        mcp_url=ctx.server.mcp_url if request.mcp else None,
+        mcp_url=ctx.local.server.mcp_url if request.mcp else None,
         server_file=settings.server_file,
         heartbeat_seconds=settings.heartbeat_seconds,
         patience_seconds=settings.worker_patience_seconds,
@@ -152,7 +152,7 @@ def enlist(tx: Tx, agent_uid: str, config: WorkerConfig, account: str | None) ->
 
 async def repository_of(ctx: Ctx, place: WorktreePlace | None) -> Repository | None:
     """The person's repository, from which that of a worktree borrows objects; None without a worktree."""
-    return await ctx.repositories.open() if place else None
+    return await ctx.local.repositories.open() if place else None
 
 
 def _box(
@@ -162,8 +162,8 @@ def _box(
     project except its entries that begin with a dot. The programs and ports of its definition's MCP servers are added:
     the operator trusts those."""
     settings = ctx.settings
-    assert ctx.server is not None, "it needs the server"
-    own = urlsplit(ctx.server.url)
+    assert ctx.local.server is not None, "it needs the server"
+    own = urlsplit(ctx.local.server.url)
     to_server = "server" in profile.connect or bool(start.models)
     servers = [server.server for server in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]

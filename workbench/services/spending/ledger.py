@@ -103,14 +103,14 @@ def read_prices() -> Prices:
 async def usable_prices(ctx: Ctx) -> Prices:
     """The prices, or none while the person's table cannot be used: costs are then unknown, and the log says why."""
     stamp = await asyncio.to_thread(_stamp)
-    if ctx.gateway.prices is None or ctx.gateway.prices[0] != stamp:
+    if ctx.local.gateway.prices is None or ctx.local.gateway.prices[0] != stamp:
         try:
             known = await asyncio.to_thread(read_prices)
         except BadInput as error:
             log.warning("%s", error.message)
             known = Prices()
-        ctx.gateway.prices = stamp, known
-    return ctx.gateway.prices[1]
+        ctx.local.gateway.prices = stamp, known
+    return ctx.local.gateway.prices[1]
 
 
 async def is_priced(ctx: Ctx, model: str | None) -> bool:

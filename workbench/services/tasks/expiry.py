@@ -53,7 +53,7 @@ class LeaseWatch:
             expire(tx, ctx.settings, ctx.random, serving=serving)
             return ahead
 
-        serving = ctx.server is not None
+        serving = ctx.local.server is not None
         stalled = self._measure_stall() if serving else 0
         due = await ctx.read(lambda tx: next_deadline(tx, serving=serving))
         now = self._clock()

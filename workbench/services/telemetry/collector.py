@@ -171,14 +171,14 @@ def _refused_part(signal: Signal, body: bytes) -> str | None:
 
     try:
         if signal == "traces":
-            part = ExportTraceServiceResponse.FromString(body).partial_success
-            refused = part.rejected_spans
+            spans = ExportTraceServiceResponse.FromString(body).partial_success
+            refused, why = spans.rejected_spans, spans.error_message
         else:
-            sums = ExportMetricsServiceResponse.FromString(body).partial_success
-            part, refused = sums, sums.rejected_data_points
+            points = ExportMetricsServiceResponse.FromString(body).partial_success
+            refused, why = points.rejected_data_points, points.error_message
     except DecodeError:  # another kind of answer, with a status of success
         return None
-    return f"it refused {refused} of them: {part.error_message[:200]}" if refused else None
+    return f"it refused {refused} of them: {why[:200]}" if refused else None
 
 
 def encode_spans(spans: Sequence[Span], resource: Mapping[str, Attribute]) -> bytes:

@@ -190,7 +190,7 @@ def cancel_elsewhere(tx: Tx, call_id: str) -> None:
 @on_event("tool.cancellation_requested")
 def note_cancellation(ctx: Ctx, event: Row) -> None:
     """Cancel a call of this process, which another one has asked for."""
-    ctx.running_calls.cancel(event["subject"].removeprefix(SUBJECT), event["actor"])
+    ctx.local.running_calls.cancel(event["subject"].removeprefix(SUBJECT), event["actor"])
 
 
 @recovers
@@ -198,7 +198,7 @@ def note_cancellation(ctx: Ctx, event: Row) -> None:
 async def interrupt_lost(ctx: Ctx) -> None:
     """Record the interruption of calls whose program has ended, and withdraw the questions about them."""
     rows = await ctx.read(lambda tx: tx.all(SQL.unfinished))
-    lost = [row for row in rows if ctx.running_calls.is_lost(row["id"], row["runner"])]
+    lost = [row for row in rows if ctx.local.running_calls.is_lost(row["id"], row["runner"])]
     if lost:
         limit = ctx.settings.tool_shown_chars
         await ctx.store.write(lambda tx: _interrupt(tx, lost, limit), actor=SYSTEM.name)

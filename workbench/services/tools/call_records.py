@@ -166,7 +166,7 @@ async def cancel_tool_call(ctx: Ctx, call_id: CallId) -> ToolCall:
     row = await ctx.read(lambda tx: _require(tx, ctx.caller, call_id))
     if row["ended_at"] is not None:
         raise Conflict("CALL_ENDED", f"The call has ended: it is {row['state']}.")
-    if not ctx.running_calls.cancel(call_id, ctx.caller.name):
+    if not ctx.local.running_calls.cancel(call_id, ctx.caller.name):
         await call_log.interrupt_lost(ctx)
         await ctx.write(lambda tx: call_log.cancel_elsewhere(tx, call_id))
     ended = await ctx.feed.until(

@@ -116,7 +116,7 @@ async def call(
     call_id = str(uuid7(ctx.store.now()))
     progress = CallProgress(ctx, call_id, surroundings.progress)
     invocation = ToolInvocation(call_id, scope, arguments, replace(surroundings, progress=progress))
-    with ctx.running_calls.running(invocation.id) as running:
+    with ctx.local.running_calls.running(invocation.id) as running:
         try:
             tool = await _begin(ctx, tool, invocation, standing)
             _follow(invocation, None)
@@ -169,7 +169,7 @@ async def _begin(ctx: Ctx, tool: ToolInfo, invocation: ToolInvocation, standing:
         Refused: ``TOOL_DENIED``. Others: see `_present`.
     """
     arguments = ctx.secrets.masked(dict(invocation.arguments), tool.parameters)
-    limit, runner = ctx.settings.tool_shown_chars, ctx.running_calls.runner
+    limit, runner = ctx.settings.tool_shown_chars, ctx.local.running_calls.runner
     if standing.permission is Permission.ASK:
         await _ask(ctx, tool, invocation, as_json(arguments), standing)
         present = await _present(ctx, tool, invocation)
@@ -188,7 +188,7 @@ async def _ask(ctx: Ctx, tool: ToolInfo, invocation: ToolInvocation, arguments: 
 
     def ask(tx: Tx) -> int:
         approval_id = permission_requests.ask(tx, tool, invocation, arguments, standing)
-        runner, limit = ctx.running_calls.runner, ctx.settings.tool_shown_chars
+        runner, limit = ctx.local.running_calls.runner, ctx.settings.tool_shown_chars
         call_log.add(tx, tool, invocation, arguments, runner, limit, approval_id)
         return approval_id
 

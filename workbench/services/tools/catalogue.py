@@ -173,13 +173,13 @@ async def require_known(ctx: Ctx, words: Collection[str], definition: Definition
     Raises:
         NotFound: ``UNKNOWN_TOOL``.
     """
-    if ctx.server is None or not (unknown := set(words).difference(WORDS)):
+    if ctx.local.server is None or not (unknown := set(words).difference(WORDS)):
         return
     own = set(definition.mcp_servers) if definition is not None else set()
-    configured = {*upstream.server_names(ctx, NOBODYS), *ctx.upstreams.file.read().servers, *own}
+    configured = {*upstream.server_names(ctx, NOBODYS), *ctx.local.upstreams.file.read().servers, *own}
     ready = {
         name
-        for name, connection in ctx.upstreams.all(connections.OWNER).items()
+        for name, connection in ctx.local.upstreams.all(connections.OWNER).items()
         if connection.state is ServerState.READY
     }
     silent = own | (configured - ready)

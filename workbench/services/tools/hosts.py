@@ -63,7 +63,7 @@ async def offer_tools(
     One whose name another process has is not offered, unless it says that it replaces that one.
     """
     free = [tool for tool in tools if tool.name not in ctx.catalogue]
-    taken = ctx.tool_hosts.offer(host_id, name, free, add=add, process=process)
+    taken = ctx.local.tool_hosts.offer(host_id, name, free, add=add, process=process)
     await _announce(ctx)
     return Offered(taken={tool.name: WORKBENCH for tool in tools if tool.name in ctx.catalogue} | taken)
 
@@ -75,7 +75,7 @@ async def withdraw_tools(
     names: Annotated[list[str] | None, Field(description="None: all tools, with the calls that run.")] = None,
 ) -> Ok:
     """Withdraw tools that a process has offered."""
-    ctx.tool_hosts.withdraw(host_id, names)
+    ctx.local.tool_hosts.withdraw(host_id, names)
     await _announce(ctx)
     return Ok()
 
@@ -88,7 +88,7 @@ async def take_tool_calls(
     wait_seconds: Wait = 0,
 ) -> HostCalls:
     """Get the calls that a process has to start or to interrupt, as long as it does not name them as running."""
-    return await ctx.tool_hosts.take(host_id, running, wait_seconds)
+    return await ctx.local.tool_hosts.take(host_id, running, wait_seconds)
 
 
 @op(allow=Level.OPERATOR, needs_server=True, tool=False)
@@ -101,7 +101,7 @@ async def report_tool_progress(
     message: Annotated[str | None, Field(max_length=1_000, description="What is being done.")] = None,
 ) -> Ok:
     """Report how far a call is to its caller."""
-    await ctx.tool_hosts.report(host_id, call_id, progress, total, message)
+    await ctx.local.tool_hosts.report(host_id, call_id, progress, total, message)
     return Ok()
 
 
@@ -119,7 +119,7 @@ async def finish_tool_call(
     result = from_dict(error) if error is not None else answer or ReturnedValue(value=None)
     with suppress(OSError, Unavailable):  # it has printed nothing, or its log stays as it is
         await asyncio.to_thread(ctx.secrets.mask_file, _log_of(ctx, call_id))
-    return Delivered(delivered=ctx.tool_hosts.finish(host_id, call_id, result))
+    return Delivered(delivered=ctx.local.tool_hosts.finish(host_id, call_id, result))
 
 
 @op(allow=Level.OPERATOR, reads=True, tool=False)
@@ -141,7 +141,7 @@ def _log_of(ctx: Ctx, call_id: str) -> Path:
 @duty("watching hosts of tools", 1.0)
 async def watch(ctx: Ctx) -> None:
     """Note the hosts that no longer ask for calls."""
-    ctx.tool_hosts.tick()
+    ctx.local.tool_hosts.tick()
     await _announce(ctx)
 
 
@@ -154,8 +154,8 @@ async def prune_logs(ctx: Ctx) -> None:
 
 async def _announce(ctx: Ctx) -> None:
     """Emit an event if the tools have changed since the last one."""
-    if ctx.tool_hosts.has_changed:
-        ctx.tool_hosts.has_changed = False
+    if ctx.local.tool_hosts.has_changed:
+        ctx.local.tool_hosts.has_changed = False
         await ctx.write(lambda tx: tx.emit("tools.changed", "tools", kind="function"))
 
 

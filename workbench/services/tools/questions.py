@@ -52,7 +52,7 @@ async def ask(ctx: Ctx, call: ToolInvocation, tool: str, server: str, question: 
 
     def add(tx: Tx) -> int:
         approval_id = approvals.ask(tx, KIND, f"{call_log.SUBJECT}{call.id}", payload)
-        ctx.running_calls.questions[approval_id] = answer
+        ctx.local.running_calls.questions[approval_id] = answer
         return approval_id
 
     seconds, follow = ctx.settings.question_seconds, call.surroundings.follow
@@ -68,7 +68,7 @@ async def ask(ctx: Ctx, call: ToolInvocation, tool: str, server: str, question: 
         await ctx.write(lambda tx: _withdraw(tx, approval_id, f"It was cancelled: {reason}."))
         return not_asked(reason)
     finally:
-        ctx.running_calls.questions.pop(approval_id, None)
+        ctx.local.running_calls.questions.pop(approval_id, None)
         if follow is not None:
             follow(call.id, None)
 
@@ -127,7 +127,7 @@ async def decide_question(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: 
     if content is not None:
         await _check(approval, content)
     await call_log.interrupt_lost(ctx)  # a call whose program has ended asks no more
-    answer = ctx.running_calls.questions.get(approval.id)
+    answer = ctx.local.running_calls.questions.get(approval.id)
     if answer is None or answer.done():
         raise Conflict("CALL_ENDED", "The call that asked this has ended, or runs in another program.")
     outcome = {"tool": approval.payload["tool"], "server": approval.payload["server"], "action": action}

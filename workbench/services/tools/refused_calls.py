@@ -77,7 +77,7 @@ async def record(
         arguments: a text if they are no JSON object.
     """
     now = ctx.store.now()
-    left_out = ctx.running_calls.note_refusal(NETWORK if scope.origin is not None else scope.caller.name, now)
+    left_out = ctx.local.running_calls.note_refusal(NETWORK if scope.origin is not None else scope.caller.name, now)
     if left_out is None:
         return
     tool = await catalogue.named(ctx, scope, name) or _unknown(name)
@@ -90,7 +90,7 @@ async def record(
     text = str(secrets.masked(f"{error.code}: {error.message}"))
     if left_out:
         text += f" {left_out:,} refused calls of this caller before it left no record."
-    runner, limit = ctx.running_calls.runner, ctx.settings.tool_shown_chars
+    runner, limit = ctx.local.running_calls.runner, ctx.settings.tool_shown_chars
     end = CallEnd("failed", as_json(text), error.code)
     await ctx.write(
         partial(call_log.add_refused, tool=tool, call=call, arguments=shown, runner=runner, how=end, limit=limit)

@@ -42,14 +42,14 @@ async def of_target(ctx: Ctx) -> ReadCheckout | None:
         Unavailable: ``GIT_BUSY``, ``GIT_FAILED``, ``WORKTREE_PATH_UNUSABLE``, ….
     """
     try:
-        repository = await ctx.repositories.open()
+        repository = await ctx.local.repositories.open()
     except BadInput:
         return None
     branch = await to_thread(repository.current_branch)
     commit = await to_thread(repository.commit, branch or "HEAD")
     place = _place(ctx.settings, commit)
     if not await to_thread(_use, place):
-        await ctx.repositories.shielded(_make(ctx, place, commit))
+        await ctx.local.repositories.shielded(_make(ctx, place, commit))
     return ReadCheckout(path=str(place.path), git_dir=str(place.git_dir), commit=commit)
 
 

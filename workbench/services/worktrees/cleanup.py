@@ -57,7 +57,7 @@ async def prune_worktrees(
     ctx: Ctx, apply: Annotated[bool, Field(description="Remove what is safe; otherwise only list.")] = False
 ) -> Pruned:
     """List the disk space of worktrees, checkouts, repositories, logs, kept work and the trash; remove what is safe."""
-    return await ctx.repositories.shielded(_prune(ctx, apply))
+    return await ctx.local.repositories.shielded(_prune(ctx, apply))
 
 
 async def _prune(ctx: Ctx, apply: bool) -> Pruned:

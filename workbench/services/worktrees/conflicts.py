@@ -50,14 +50,14 @@ async def scan(ctx: Ctx, repository: Repository) -> Scan:
     """Compare all active worktrees, by their branches in the user's repository."""
     rows = await ctx.read(open_worktrees)
     branches = {row["name"]: Branches(row["branch_name"], row["integration_target"]) for row in rows}
-    return await ctx.predictions.scan(repository, branches)
+    return await ctx.local.predictions.scan(repository, branches)
 
 
 async def _import_and_scan(ctx: Ctx) -> Scan:
     rows = await ctx.read(open_worktrees)
     if not rows:
         return Scan()
-    repository = await ctx.repositories.open()
+    repository = await ctx.local.repositories.open()
     await import_new_commits(ctx, repository, rows)
     return await scan(ctx, repository)
 
@@ -67,8 +67,8 @@ async def watch(ctx: Ctx) -> None:
     """Scan, and emit an event if the predicted conflicts differ from those in the last event."""
     predicted = await _import_and_scan(ctx)
     pairs = [_event_pair(pair) for pair in predicted.conflicts[:EVENT_PAIRS]]
-    if pairs != ctx.predictions.announced:
-        ctx.predictions.announced = pairs
+    if pairs != ctx.local.predictions.announced:
+        ctx.local.predictions.announced = pairs
         await ctx.write(lambda tx: tx.emit("worktree.conflicts_changed", "worktree:*", pairs=pairs))
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import Conflict, Refused, WorkbenchError
+from workbench.errors import Conflict, Refused
 from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import Command, Ctx, op
@@ -93,7 +93,7 @@ async def create_worktree(
     """Create a git worktree for one line of work, with a new branch or with one that a worktree had before."""
     access.check_worktree_name(name)
     workplace = of_settings(ctx.settings)
-    return await ctx.repositories.shielded(_create(ctx, name, workplace, branch_name, source_branch))
+    return await ctx.local.repositories.shielded(_create(ctx, name, workplace, branch_name, source_branch))
 
 
 async def create_with_workplace(ctx: Ctx, name: str, workplace: Workplace) -> str:
@@ -103,7 +103,7 @@ async def create_with_workplace(ctx: Ctx, name: str, workplace: Workplace) -> st
         WorkbenchError: see `create_worktree`.
     """
     access.check_worktree_name(name)
-    return (await ctx.repositories.shielded(_create(ctx, name, workplace))).name
+    return (await ctx.local.repositories.shielded(_create(ctx, name, workplace))).name
 
 
 async def _create(
@@ -126,7 +126,7 @@ async def _create(
             pointers = await to_thread(lfs_pointers, ctx.settings, repository, place)
             worktree = await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
             return CreatedWorktree(**worktree.model_dump(), empty_submodules=empty, lfs_pointers=pointers)
-        except WorkbenchError:
+        except Exception:
             await settle_steps(ctx, repository)
             raise
 

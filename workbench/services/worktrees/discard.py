@@ -60,7 +60,7 @@ async def discard_worktree(
     ] = False,
 ) -> Discarded:
     """Discard a worktree: terminate its agents and remove its files. Its branch is kept by default."""
-    return await ctx.repositories.shielded(_discard(ctx, worktree_name, reason, delete_branch, force))
+    return await ctx.local.repositories.shielded(_discard(ctx, worktree_name, reason, delete_branch, force))
 
 
 async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force: bool) -> Discarded:

@@ -55,7 +55,7 @@ async def import_new_commits(ctx: Ctx, repository: Repository, rows: Sequence[Ro
     """Import the new commits of worktrees; return the problems by name. Runs git only where the branch has changed."""
     problems: dict[str, str] = {}
     for row, seen in await to_thread(_find_changed, ctx, repository, rows):
-        name, attempts = row["name"], ctx.repositories.import_attempts
+        name, attempts = row["name"], ctx.local.repositories.import_attempts
         attempt = attempts.get((name, seen))
         if attempt is None:
             attempt = attempts[name, seen] = await _attempt(ctx, name)
@@ -66,7 +66,7 @@ async def import_new_commits(ctx: Ctx, repository: Repository, rows: Sequence[Ro
 
 async def _attempt(ctx: Ctx, name: str) -> ImportAttempt:
     try:
-        await ctx.repositories.shielded(_import_now(ctx, name))
+        await ctx.local.repositories.shielded(_import_now(ctx, name))
     except WorkbenchError as error:
         return ImportAttempt(f"{error.code}: {error.message}")
     return ImportAttempt()

@@ -74,7 +74,7 @@ async def remove_files(ctx: Ctx, repository: Repository, place: WorktreeLocation
     Raises:
         Unavailable: ``WORKTREE_NOT_REMOVED``.
     """
-    ctx.repositories.status_cache.forget(place.path)
+    ctx.local.repositories.status_cache.forget(place.path)
     await to_thread(repository.remove_worktree, place.path, place.git_dir)
     await to_thread(remove_link, ctx.settings, place)
     await to_thread(remove_tree, place.scratch)

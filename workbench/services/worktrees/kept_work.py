@@ -102,7 +102,7 @@ async def _set_aside(ctx: Ctx, repository: Repository, row: Row, work: Row, erro
     """
     place = place_of(ctx, row)
     into = await to_thread(move_to_trash, ctx.settings.trash, place, stamp(ctx))
-    ctx.repositories.status_cache.forget(place.path)
+    ctx.local.repositories.status_cache.forget(place.path)
     await _recreate(ctx, repository, row, work)
     return f"Git could not keep what it made ({error.message}) All files of the worktree as it was are in {into}."
 
@@ -169,7 +169,7 @@ async def put_away_ended(ctx: Ctx, *, briefly: bool = False) -> float | None:
     ended = await ctx.read(lambda tx: attempts.ended(tx, tried_before))
     for work in ended:
         try:
-            await ctx.repositories.shielded(_put_away_alone(ctx.of(SYSTEM), work, briefly))
+            await ctx.local.repositories.shielded(_put_away_alone(ctx.of(SYSTEM), work, briefly))
         except WorkbenchError as error:
             log.warning("task %s, attempt %s: %s", work["task_id"], work["attempt"], error)
     return WATCH_SECONDS if ended else None

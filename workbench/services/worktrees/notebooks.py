@@ -58,7 +58,7 @@ async def get_worktree_outputs(
 ) -> NotebookOutputs:
     """Get the outputs that a worktree changed in a notebook, before and after: pictures and text, no HTML."""
     row = await ctx.read(lambda tx: require_worktree(tx, worktree_name))
-    repository = await ctx.repositories.open()
+    repository = await ctx.local.repositories.open()
     limit = ctx.settings.max_notebook_bytes
     if uncommitted:
         place = place_of(ctx, row)

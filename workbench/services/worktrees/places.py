@@ -113,7 +113,7 @@ async def exclusive(ctx: Ctx) -> AsyncIterator[Repository]:
     Raises:
         Unavailable: ``GIT_BUSY``.
     """
-    async with ctx.repositories.exclusive() as repository:
+    async with ctx.local.repositories.exclusive() as repository:
         for repair in ctx.repairs:
             await repair(ctx.of(SYSTEM), repository)
         yield repository
@@ -265,7 +265,7 @@ async def told_pointers(ctx: Ctx, worktree: str | None) -> list[str]:
     if worktree is None or not is_there(place := WorktreeLocation.of(ctx.settings, worktree)):
         return []
     try:
-        pointers = await to_thread(lfs_pointers, ctx.settings, await ctx.repositories.open(), place)
+        pointers = await to_thread(lfs_pointers, ctx.settings, await ctx.local.repositories.open(), place)
     except WorkbenchError:
         return []
     more = f" and {len(pointers) - POINTERS_SHOWN} more" if len(pointers) > POINTERS_SHOWN else ""

@@ -59,7 +59,7 @@ async def resolve_worktree(
     ] = "start",
 ) -> Resolving:
     """Resolve the conflicts of a worktree with its target: start the merge, finish it, or abort it."""
-    return await ctx.repositories.shielded(_resolve(ctx, worktree_name, step))
+    return await ctx.local.repositories.shielded(_resolve(ctx, worktree_name, step))
 
 
 async def _resolve(ctx: Ctx, name: str, step: Step) -> Resolving:

@@ -141,7 +141,7 @@ async def get_worktree_status(
 ) -> WorktreeStatuses:
     """Get worktrees with commits ahead and behind, changed and uncommitted files, conflicts, agents, tasks."""
     rows = await ctx.read(lambda tx: _rows(tx, worktree_name))
-    repository = await ctx.repositories.open()
+    repository = await ctx.local.repositories.open()
     problems = await import_new_commits(ctx, repository, rows)
     uncommitted = await asyncio.gather(*(_uncommitted(ctx, repository, row) for row in rows))
     return WorktreeStatuses(worktrees=await _statuses(ctx, repository, rows, uncommitted, problems))
@@ -159,7 +159,7 @@ async def get_worktree_diff(
 ) -> WorktreeDiff:
     """Get what a worktree changed since it forked from its target, file by file, as unified diffs."""
     row = await ctx.read(lambda tx: require_worktree(tx, worktree_name))
-    repository = await ctx.repositories.open()
+    repository = await ctx.local.repositories.open()
     if uncommitted:
         commit, differences = row["imported_commit"], await _dirty_diff(ctx, repository, row)
         differences = [file for file in differences if path is None or _is_within(file.path, path)]
@@ -184,7 +184,7 @@ async def _uncommitted(ctx: Ctx, repository: Repository, row: Row) -> tuple[list
         return [], f"WORKTREE_GONE: {worktree_gone(place).message}"
     try:
         checkout = await to_thread(checkout_of, ctx.settings, repository, place, limit=LOOK_SECONDS)
-        return await ctx.repositories.status_cache.uncommitted(checkout), None
+        return await ctx.local.repositories.status_cache.uncommitted(checkout), None
     except WorkbenchError as error:
         return [], f"{error.code}: {error.message}"
 
@@ -215,7 +215,7 @@ async def _statuses(
     for row, (dirty, unknown) in zip(fresh, uncommitted, strict=True):
         name, tasks = row["name"], tasks_of.get(row["name"])
         own, target = commits.get(row["branch_name"]), commits.get(row["integration_target"])
-        facts = await ctx.predictions.facts(repository, own, target)
+        facts = await ctx.local.predictions.facts(repository, own, target)
         overlaps = [Overlap(worktree=other, files=list(files)) for other, files in predicted.overlaps(name)]
         statuses.append(
             WorktreeStatus(

@@ -101,14 +101,14 @@ async def on_commit(ctx: Ctx, name: str, commit: str, lent: Lent | None = None) 
         Conflict: ``EDITABLE_ENVIRONMENT``.
     """
     try:
-        yield await ctx.repositories.shielded(_make(ctx, name, commit, lent))
+        yield await ctx.local.repositories.shielded(_make(ctx, name, commit, lent))
     finally:
-        await ctx.repositories.shielded(remove(ctx, name))
+        await ctx.local.repositories.shielded(remove(ctx, name))
 
 
 async def _make(ctx: Ctx, name: str, commit: str, lent: Lent | None) -> Trial:
     place = WorktreeLocation.of_trial(ctx.settings, name)
-    async with ctx.repositories.exclusive() as repository:
+    async with ctx.local.repositories.exclusive() as repository:
         await _clear(ctx, name)
         copied = await to_thread(find_included, ctx.settings, repository, of_settings(ctx.settings))
         await to_thread(add_files, ctx.settings, repository, place, None, commit, include=copied)
@@ -126,7 +126,7 @@ async def restore(ctx: Ctx, trial: Trial, commit: str, paths: Sequence[str]) -> 
     Raises:
         Unavailable: ``GIT_BUSY``, ``GIT_FAILED``, ….
     """
-    async with ctx.repositories.exclusive() as repository:
+    async with ctx.local.repositories.exclusive() as repository:
         checkout = await to_thread(checkout_of, ctx.settings, repository, trial.place)
         await to_thread(checkout.restore, commit, paths)
 
@@ -141,12 +141,12 @@ async def _box(ctx: Ctx, repository: Repository, place: WorktreeLocation, lent: 
 
 async def remove(ctx: Ctx, name: str) -> None:
     """Remove those parts of the temporary worktree of a trial that exist."""
-    async with ctx.repositories.exclusive():
+    async with ctx.local.repositories.exclusive():
         await _clear(ctx, name)
 
 
 async def _clear(ctx: Ctx, name: str) -> None:
-    repository = await ctx.repositories.open()
+    repository = await ctx.local.repositories.open()
     for path in paths_of_trial(ctx.settings, name):
         await to_thread(repository.remove_worktree, path, ctx.settings.gates / name / "repository")
         await to_thread(remove_tree, path.parent)
@@ -189,13 +189,13 @@ async def _run_boxed(
     argv = trial.box.argv(words, BoxLimits(wall_seconds=limit + 60), guarded=True, way_out=way_out.way_out)
     environment = {**trial.environment, **way_out.environment}
     ref = await to_thread(
-        ctx.processes.start, argv, cwd=trial.place.path, env=environment, log=output, pass_fds=way_out.pass_fds
+        ctx.local.processes.start, argv, cwd=trial.place.path, env=environment, log=output, pass_fds=way_out.pass_fds
     )
     began = time.monotonic()
     reported, result = began, replace(result, state=GateState.RUNNING)
     is_needed = await progress(result)
     try:
-        while is_needed and ctx.processes.alive(ref):
+        while is_needed and ctx.local.processes.alive(ref):
             now = time.monotonic()
             if now - began > limit:
                 ended = _result(ctx, trial, result, GateState.TIMEOUT, None, now - began, output)
@@ -210,13 +210,13 @@ async def _run_boxed(
             return None
         if output.stat().st_size > MAX_OUTPUT_BYTES:  # it ended between two looks
             return _flooded(_result(ctx, trial, result, GateState.FAILED, None, time.monotonic() - began, output))
-        code = ctx.processes.exit_code(ref)
+        code = ctx.local.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
         ended = _result(ctx, trial, result, state, code, time.monotonic() - began, output)
         told = _explain(ended.output, trial.box, trial.place.path, way_out.refused)
         return ended if code == 0 else replace(ended, output=told)
     finally:
-        await ctx.repositories.shielded(_end(ctx, ref))
+        await ctx.local.repositories.shielded(_end(ctx, ref))
 
 
 def _environment(box: Box) -> dict[str, str]:
@@ -228,10 +228,10 @@ def _environment(box: Box) -> dict[str, str]:
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     """End a command and all processes it started. A failure to end them is logged and does not change the result."""
     try:
-        await to_thread(ctx.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
+        await to_thread(ctx.local.processes.terminate, ref, ctx.settings.terminate_grace_seconds)
     except Unavailable as error:
         log.warning("cannot end the command of a trial: %s: %s", error.code, error.message)
-    ctx.processes.forget(ref)
+    ctx.local.processes.forget(ref)
 
 
 def _result(

@@ -41,7 +41,7 @@ class Updated(Wire):
 @op(allow=Level.PLANNER, command=Command("worktrees update NAME"))
 async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
     """Merge the target branch into a worktree. On conflicts, list the files and change nothing."""
-    return await ctx.repositories.shielded(_update(ctx, worktree_name))
+    return await ctx.local.repositories.shielded(_update(ctx, worktree_name))
 
 
 async def _update(ctx: Ctx, name: str) -> Updated:

@@ -64,7 +64,7 @@ class ProjectServers:
 
 async def read_project(ctx: Ctx) -> ProjectServers:
     """The servers of the project as the file has them now."""
-    listed = await to_thread(ctx.upstreams.file.read)
+    listed = await to_thread(ctx.local.upstreams.file.read)
     return ProjectServers(listed, snapshot_of(ctx, listed))
 
 
@@ -73,29 +73,29 @@ def snapshot_of(ctx: Ctx, listed: ServerList) -> Snapshot:
     metadata = DefinitionMetadata(id="project", name="project").model_copy(update=_IDENTITY)
     servers = {name: server for name, server in listed.servers.items() if name not in listed.disabled}
     definition = Definition(metadata=metadata, mcp_servers=servers)
-    return Snapshot(ctx.upstreams.file.path, definition, "", (), True)
+    return Snapshot(ctx.local.upstreams.file.path, definition, "", (), True)
 
 
 @duty("connecting MCP servers", 0.5, share=0.05)
 async def sync(ctx: Ctx) -> None:
     """Connect to the project's servers as the file lists them now, and disconnect from what is not used any more."""
-    async with ctx.upstreams.starting:
-        if not ctx.upstreams.is_open:
+    async with ctx.local.upstreams.starting:
+        if not ctx.local.upstreams.is_open:
             return
         servers = await read_project(ctx)
         trust_state = await trusted(ctx, servers.snapshot, asks=True)
-        for name in ctx.upstreams.all(OWNER).keys() - trust_state.fingerprints.keys():
-            ctx.upstreams.stop(Key(OWNER, name))
+        for name in ctx.local.upstreams.all(OWNER).keys() - trust_state.fingerprints.keys():
+            ctx.local.upstreams.stop(Key(OWNER, name))
         for name, fingerprint in trust_state.fingerprints.items():
             _start(ctx, Key(OWNER, name), servers.snapshot, fingerprint)
-        ctx.upstreams.stop_idle(ctx.settings.tool_server_idle_seconds)
+        ctx.local.upstreams.stop_idle(ctx.settings.tool_server_idle_seconds)
 
 
 async def of_definition(ctx: Ctx, snapshot: Snapshot) -> Mapping[str, Upstream]:
     """The trusted servers of a definition by their names, connected to if possible; none unless the servers run."""
     owner = snapshot.definition.metadata.id
-    async with ctx.upstreams.starting:
-        if not ctx.upstreams.is_open:
+    async with ctx.local.upstreams.starting:
+        if not ctx.local.upstreams.is_open:
             return {}
         trust_state = await trusted(ctx, snapshot, asks=True)
         started = {
@@ -138,13 +138,13 @@ def _servers_of(needs: Iterable[Need]) -> Iterator[tuple[str, Need]]:
 @duty("announcing MCP servers", 0.25)
 async def announce(ctx: Ctx) -> None:
     """Record that the state or the tools of servers have changed, for those who follow the feed."""
-    changes = ctx.upstreams.take_changes()
+    changes = ctx.local.upstreams.take_changes()
     if not changes:
         return
 
     def emit(tx: Tx) -> None:
         for key in sorted(changes):
-            upstream = ctx.upstreams.get(key)
+            upstream = ctx.local.upstreams.get(key)
             tx.emit(
                 "tool_server.changed",
                 f"tool_server:{key.name}",
@@ -159,7 +159,7 @@ async def announce(ctx: Ctx) -> None:
 
 
 def _start(ctx: Ctx, key: Key, snapshot: Snapshot, fingerprint: str) -> Upstream:
-    return ctx.upstreams.start(key, fingerprint, _connector(ctx, key.name, snapshot), _limits(ctx.settings))
+    return ctx.local.upstreams.start(key, fingerprint, _connector(ctx, key.name, snapshot), _limits(ctx.settings))
 
 
 def _limits(settings: Settings) -> UpstreamLimits:

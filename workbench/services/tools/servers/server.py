@@ -96,7 +96,7 @@ async def list_tool_servers(ctx: Ctx) -> ToolServers:
     names = sorted({*servers.listed.servers, *servers.listed.problems} - {""})
     return ToolServers(
         servers=[_describe(ctx, servers.listed, trust_state, name) for name in names],
-        path=str(ctx.upstreams.file.path),
+        path=str(ctx.local.upstreams.file.path),
         problem=servers.listed.problems.get(""),
     )
 
@@ -168,7 +168,7 @@ async def remove_tool_server(ctx: Ctx, name: Name) -> RemovedToolServer:
         _require(entries, name)
         del entries[name]
 
-    await to_thread(ctx.upstreams.file.change, remove)
+    await to_thread(ctx.local.upstreams.file.change, remove)
     await _settle(ctx, name)
     return RemovedToolServer(name=name)
 
@@ -178,8 +178,8 @@ async def restart_tool_server(ctx: Ctx, name: Name) -> ToolServer:
     """Disconnect from an MCP server and connect again; its program is ended and started, with its secrets read anew."""
     servers = await connections.read_project(ctx)
     _require(servers.listed.servers, name)
-    ctx.upstreams.stop(Key(OWNER, name))
-    await ctx.upstreams.stopped()
+    ctx.local.upstreams.stop(Key(OWNER, name))
+    await ctx.local.upstreams.stopped()
     return await _settle(ctx, name)
 
 
@@ -187,8 +187,8 @@ async def _change(ctx: Ctx, name: str, edit: Callable[[dict[str, Any]], None], *
     """Change the file. The operator's own words are trusted before they are in it, so that nothing is asked for."""
     before = await connections.read_project(ctx)
     if rewrites:
-        await _trust(ctx, before.snapshot, name, await to_thread(ctx.upstreams.file.preview, edit))
-    await to_thread(ctx.upstreams.file.change, edit)
+        await _trust(ctx, before.snapshot, name, await to_thread(ctx.local.upstreams.file.preview, edit))
+    await to_thread(ctx.local.upstreams.file.change, edit)
     return await _settle(ctx, name)
 
 
@@ -203,11 +203,11 @@ async def _trust(ctx: Ctx, before: Snapshot, name: str, after: ServerList) -> No
 
 async def _settle(ctx: Ctx, name: str) -> ToolServer:
     """Let a change take effect, if the servers run here; a server has answered, or its time to start is over."""
-    ctx.upstreams.note_change(Key(OWNER, name))
-    if ctx.server is not None:
+    ctx.local.upstreams.note_change(Key(OWNER, name))
+    if ctx.local.server is not None:
         await connections.sync(ctx)
-        await ctx.upstreams.stopped()
-        if (upstream := ctx.upstreams.get(Key(OWNER, name))) is not None:
+        await ctx.local.upstreams.stopped()
+        if (upstream := ctx.local.upstreams.get(Key(OWNER, name))) is not None:
             await upstream.settled()
     await connections.announce(ctx)
     servers = await connections.read_project(ctx)
@@ -216,7 +216,7 @@ async def _settle(ctx: Ctx, name: str) -> ToolServer:
 
 def _describe(ctx: Ctx, listed: ServerList, trust_state: Trusted, name: str) -> ToolServer:
     server = listed.servers.get(name)
-    upstream, knowledge = ctx.upstreams.get(Key(OWNER, name)), ctx.upstreams.knowledge(Key(OWNER, name))
+    upstream, knowledge = ctx.local.upstreams.get(Key(OWNER, name)), ctx.local.upstreams.knowledge(Key(OWNER, name))
     redacted = _redactor(ctx, knowledge)
     state, problem = _state(ctx, listed, trust_state, name)
     shown = masked_server(server) if server else None
@@ -246,7 +246,7 @@ def _redactor(ctx: Ctx, knowledge: Knowledge) -> Callable[[str], str]:
 
 def _state(ctx: Ctx, listed: ServerList, trust_state: Trusted, name: str) -> tuple[State, str | None]:
     """Where a server stands, and why it cannot be used."""
-    upstream = ctx.upstreams.get(Key(OWNER, name))
+    upstream = ctx.local.upstreams.get(Key(OWNER, name))
     if name in listed.problems:
         return "invalid", listed.problems[name]
     if name in listed.disabled:
@@ -257,7 +257,7 @@ def _state(ctx: Ctx, listed: ServerList, trust_state: Trusted, name: str) -> tup
         return "untrusted", "its configuration was not written here, so the operator has to trust it"
     if upstream is None:
         return "stopped", None
-    knowledge = ctx.upstreams.knowledge(Key(OWNER, name))
+    knowledge = ctx.local.upstreams.knowledge(Key(OWNER, name))
     return upstream.state.value, knowledge.reason(upstream.problem) if upstream.problem else None
 
 

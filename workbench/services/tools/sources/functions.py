@@ -23,12 +23,12 @@ from workbench.services.tools.tool import (
 
 async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     """The functions that processes offer."""
-    return [_tool(function) for function in ctx.tool_hosts.tools()]
+    return [_tool(function) for function in ctx.local.tool_hosts.tools()]
 
 
 async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     """The function with a name."""
-    function = ctx.tool_hosts.find(name)
+    function = ctx.local.tool_hosts.find(name)
     return _tool(function) if function else None
 
 
@@ -57,5 +57,5 @@ async def run(function: Found, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         Unavailable: ``TOOL_HOST_GONE``. WorkbenchError: what the process answered.
     """
     hosted = HostedCall(call_id=call.id, tool=function.tool.name, arguments=dict(call.arguments))
-    answer = cast(ReturnedValue, await ctx.tool_hosts.run(function.host_id, hosted, call.surroundings.progress))
+    answer = cast(ReturnedValue, await ctx.local.tool_hosts.run(function.host_id, hosted, call.surroundings.progress))
     return ToolOutcome(answer.content, answer.structured, is_wrapped=answer.form is Form.WRAPPED)

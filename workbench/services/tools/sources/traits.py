@@ -105,7 +105,7 @@ def _own(ctx: Ctx, personality: KnownPersonality, trait: PersonalityTrait) -> To
 def _find_function(ctx: Ctx, agent: str, trait: str) -> Found | None:
     presence = ctx.node.presence
     is_default = presence is not None and presence.identity.rid.name == agent
-    candidates = ctx.tool_hosts.traits(agent, is_default=is_default)
+    candidates = ctx.local.tool_hosts.traits(agent, is_default=is_default)
     return next((function for function in candidates if function.tool.name == trait), None)
 
 

@@ -41,7 +41,7 @@ _TWOFOLD = "the project and the definition both have an MCP server named {}; giv
 def server_names(ctx: Ctx, scope: ToolScope) -> set[str]:
     """The names of the servers for a scope: definitions and agents offer tools with names of the same form."""
     of_definition = scope.definition.definition.mcp_servers if scope.definition is not None else {}
-    return {*ctx.upstreams.all(connections.OWNER), *of_definition}
+    return {*ctx.local.upstreams.all(connections.OWNER), *of_definition}
 
 
 async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
@@ -78,7 +78,9 @@ async def _shared_names(ctx: Ctx, scope: ToolScope) -> set[str]:
 
 async def _servers(ctx: Ctx, scope: ToolScope) -> Mapping[Key, Upstream]:
     """The servers for a scope, by name; one of the definition stands for both that have a name."""
-    servers = {name: (connections.OWNER, upstream) for name, upstream in ctx.upstreams.all(connections.OWNER).items()}
+    servers = {
+        name: (connections.OWNER, upstream) for name, upstream in ctx.local.upstreams.all(connections.OWNER).items()
+    }
     if scope.definition is not None:
         owner = scope.definition.definition.metadata.id
         own = await connections.of_definition(ctx, scope.definition)
@@ -94,7 +96,7 @@ def _tools(ctx: Ctx, scope: ToolScope, key: Key, upstream: Upstream) -> Iterator
 
 def _tool(ctx: Ctx, offerer: Offerer, key: Key, upstream: Upstream, name: str, offer: ServerToolOffer) -> ToolInfo:
     """A tool of a server. Nothing that the server says of it shows secrets."""
-    mask, shown = ctx.secrets.mask, ctx.upstreams.knowledge(key).without_secrets(offer, ctx.secrets.mask)
+    mask, shown = ctx.secrets.mask, ctx.local.upstreams.knowledge(key).without_secrets(offer, ctx.secrets.mask)
     return ToolInfo(
         name=name,
         title=shown.title or offer.name,
@@ -115,7 +117,7 @@ def _tool(ctx: Ctx, offerer: Offerer, key: Key, upstream: Upstream, name: str, o
 
 def _offerer(ctx: Ctx, scope: ToolScope, key: Key) -> Offerer:
     """The project or the definition that has configured a server, and how."""
-    configuration = ctx.upstreams.fingerprint(key)
+    configuration = ctx.local.upstreams.fingerprint(key)
     if key.owner == connections.OWNER or scope.definition is None:
         return Offerer(OffererKind.PROJECT, configuration=configuration)
     name = scope.definition.definition.metadata.name
@@ -124,14 +126,14 @@ def _offerer(ctx: Ctx, scope: ToolScope, key: Key) -> Offerer:
 
 def _mask(ctx: Ctx, key: Key) -> Mask:
     """Masks, in the answers of a server, the secrets that it was given and no others."""
-    return Mask(ctx.upstreams.knowledge(key).secrets, forms=False)
+    return Mask(ctx.local.upstreams.knowledge(key).secrets, forms=False)
 
 
 def _problem(ctx: Ctx, key: Key, upstream: Upstream) -> str:
     """Why a server's tools cannot be called now; empty if they can."""
     if upstream.state is ServerState.READY:
         return ""
-    reason = f": {ctx.upstreams.knowledge(key).reason(upstream.problem)}" if upstream.problem else ""
+    reason = f": {ctx.local.upstreams.knowledge(key).reason(upstream.problem)}" if upstream.problem else ""
     return f"the MCP server {key.name} is {upstream.state}{reason}"
 
 
@@ -147,7 +149,7 @@ def _hints(said: Mapping[str, bool]) -> Hints:
 
 
 async def _run(key: Key, tool: str, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
-    upstream = ctx.upstreams.use(key)
+    upstream = ctx.local.upstreams.use(key)
     if upstream is None:
         raise Unavailable("TOOL_SERVER_DOWN", f"The MCP server {key.name} was stopped.", server=key.name)
     mask, progress = _mask(ctx, key), call.surroundings.progress
@@ -156,7 +158,7 @@ async def _run(key: Key, tool: str, ctx: Ctx, call: ToolInvocation) -> ToolOutco
     structured = structured_content(answer)
     if not answer.is_error and structured is not None and (wrong := await _wrong(upstream, tool, structured)):
         content.append(note(f"[The structured content does not fit its schema: {wrong}.]"))
-    if answer.is_error and (refusals := await to_thread(ctx.upstreams.knowledge(key).explain, _lines(content))):
+    if answer.is_error and (refusals := await to_thread(ctx.local.upstreams.knowledge(key).explain, _lines(content))):
         content.append(note(refusals))
     return ToolOutcome(masked(content, mask.data), mask.data(structured), bool(answer.is_error))
 

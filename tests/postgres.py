@@ -1,0 +1,209 @@
+"""PostgreSQL servers of the tests' own, and databases on them.
+
+`postgres_server` is started once a session; `new_database` makes an empty database on it, which is dropped afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psutil
+import pytest
+
+SUPERUSER = "tester"
+"""Everybody who reaches the socket may be this user; any other one needs a password."""
+_HBA = f"local all {SUPERUSER} trust\nlocal all all scram-sha-256\nhost all all 127.0.0.1/32 scram-sha-256\n"
+
+
+class PostgresServer:
+    """A server that listens on a socket in a directory of its own; it ends with the tests.
+
+    Args:
+        options: its settings, such as ``max_connections=20``.
+        entering: the prefix of a command that runs it elsewhere, such as on the network of some hosts.
+        trusts: addresses where everybody may be the superuser.
+    """
+
+    def __init__(self, binaries: Path, *options: str, entering: Sequence[str] = (), trusts: str = "") -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="wb-pg-"))
+        self._binaries = binaries
+        self._user = [*entering, *_as_ordinary_user(self.home)]
+        self._options = ("listen_addresses=", f"unix_socket_directories={self.home}", "log_min_messages=log", *options)
+        self._process: subprocess.Popen[str] | None = None
+        self._numbers = count(1)
+        making = ["-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        self._run("initdb", "-D", str(self.data), *making)
+        (self.data / "pg_hba.conf").write_text(_HBA + (f"host all {SUPERUSER} {trusts} trust\n" if trusts else ""))
+
+    @property
+    def data(self) -> Path:
+        """The directory of its files."""
+        return self.home / "data"
+
+    @property
+    def socket(self) -> Path:
+        """The socket it listens on."""
+        return self.home / ".s.PGSQL.5432"
+
+    def url(self, database: str = "postgres", user: str = SUPERUSER, password: str = "", **parameters: str) -> str:
+        """A URL of a database, as libpq takes it."""
+        secret = f":{quote(password)}" if password else ""
+        rest = "".join(f"&{name}={quote(value)}" for name, value in parameters.items())
+        return f"postgresql://{user}{secret}@/{database}?host={quote(str(self.home))}{rest}"
+
+    def connect(self, database: str = "postgres") -> Any:
+        """A connection on which each statement commits."""
+        import psycopg
+
+        return psycopg.connect(self.url(database), autocommit=True)
+
+    @contextmanager
+    def new_database(self, template: str = "template1") -> Iterator[str]:
+        """The name of a new database, dropped at the end with everybody's connections to it."""
+        name = f"wb_{next(self._numbers)}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        yield name
+        if self._process is not None:
+            with self.connect() as connection:
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        serving = [*self._user, str(self._binaries / "postgres"), "-D", str(self.data)]
+        argv = [*serving, *(f"--{option}" for option in self._options)]
+        self._process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, cwd=self.home)
+        assert self._process.stderr is not None
+        lines: list[str] = []
+        for line in self._process.stderr:
+            lines.append(line)
+            if "ready to accept connections" in line:
+                break
+        else:
+            pytest.fail("PostgreSQL did not start:\n" + "".join(lines))
+        self._process.stderr.close()  # it logs no further: what it then writes is lost, and does not end it
+
+    def kill(self) -> None:
+        """End it and its processes as a failing machine would."""
+        with self.suspended() as processes:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            self._ended()
+
+    @contextmanager
+    def suspended(self) -> Iterator[list[psutil.Process]]:
+        """Have it and its processes stand still."""
+        assert self._process is not None
+        parent = psutil.Process(self._process.pid)
+        parent.suspend()  # it begins no other
+        processes = [*parent.children(recursive=True), parent]
+        try:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.suspend()
+            yield processes
+        finally:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End it in order: everybody's connections are closed first."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._ended()
+
+    def remove(self) -> None:
+        """End it, and remove its files."""
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.home)
+
+    def _ended(self) -> None:
+        assert self._process is not None
+        self._process.wait(timeout=30)
+        self._process = None
+
+    def _run(self, program: str, *arguments: str) -> None:
+        argv = [*self._user, str(self._binaries / program), *arguments]
+        subprocess.run(argv, check=True, capture_output=True, cwd=self.home, timeout=50)
+
+
+def _as_ordinary_user(home: Path) -> list[str]:
+    """The prefix of a command that ends with the tests and does not run as root, whom PostgreSQL refuses."""
+    dying = ["setpriv", "--pdeathsig=QUIT"]
+    if os.geteuid() != 0:
+        return dying
+    shutil.chown(home, "postgres", "postgres")
+    return [*dying, "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+
+
+def installed() -> Path | None:
+    """Where the programs of the newest installed PostgreSQL are."""
+    paths = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+    return paths[-1] if paths else None
+
+
+@contextmanager
+def running_server(binaries: Path, *options: str, **where: Any) -> Iterator[PostgresServer]:
+    """A server of one's own; see `PostgresServer`."""
+    server = PostgresServer(binaries, *options, **where)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_binaries() -> Path:
+    """The programs of the newest installed PostgreSQL."""
+    pytest.importorskip("psycopg")
+    found = installed()
+    if found is None:
+        pytest.skip("there is no PostgreSQL in /usr/lib/postgresql")
+    return found
+
+
+@pytest.fixture(scope="session")
+def postgres_server(postgres_binaries: Path) -> Iterator[PostgresServer]:
+    """A server for all tests of the session: do not end it."""
+    with running_server(postgres_binaries, "fsync=off", "max_connections=200") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer) -> Iterator[str]:
+    """The name of a database that is a store without content. To copy it is quicker than its migrations."""
+    from workbench.store.opening import open_store
+
+    with postgres_server.new_database() as name:
+        open_store(postgres_server.url(name)).close()
+        yield name
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
+    """The URL of a database that is a store without content, for one test."""
+    with postgres_server.new_database(postgres_template) as name:
+        yield postgres_server.url(name)
+
+
+NewServer = Callable[..., PostgresServer]
+
+
+@pytest.fixture
+def new_postgres_server(postgres_binaries: Path) -> Iterator[NewServer]:
+    """`new_postgres_server("max_connections=10")`: a running server of the test's own, which it may end."""
+    with ExitStack() as stack:
+        yield lambda *options: stack.enter_context(running_server(postgres_binaries, "fsync=off", *options))

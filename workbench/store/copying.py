@@ -1,0 +1,272 @@
+"""Copies a whole store from SQLite to PostgreSQL or back, and compares two.
+
+Every row is copied as it is, with its ids, and new ids go on after those. A copy is one transaction. What it has is
+read back before that is committed, and compared with what was copied. Nobody writes to either store meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from workbench.errors import BadInput, Conflict, Unavailable
+from workbench.model import wall_clock
+from workbench.store.backups import hold_closed, put
+from workbench.store.contents import Columns, Contents, PostgresContents, Rows, SqliteContents
+from workbench.store.examination import read_only, require_whole, store_error
+from workbench.store.migrate import is_current, migrate, scripts
+from workbench.store.queries import beside
+from workbench.store.sqlite_connection import SqliteConnection, connect
+
+if TYPE_CHECKING:
+    from workbench.store.postgres_connection import PostgresConnection
+
+T = TypeVar("T")
+
+SQL = beside(__file__)
+HASH_BYTES = 16
+
+
+class RowHash:
+    """The hash of a table's rows, whatever their order.
+
+    A row is hashed as Python writes it: integers, floats to the last bit, texts, bytes and None are told apart.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sum = 0
+
+    def add(self, rows: Rows) -> None:
+        """Add rows."""
+        self.count += len(rows)
+        for row in rows:
+            self._sum += int.from_bytes(blake2b(repr(row).encode(), digest_size=HASH_BYTES).digest(), "little")
+
+    def through(self, batches: Iterable[Rows]) -> Iterator[Rows]:
+        """Rows as they are, which are added on the way."""
+        for rows in batches:
+            self.add(rows)
+            yield rows
+
+    @property
+    def hex(self) -> str:
+        """The hash, as a text."""
+        return f"{self._sum % (1 << 8 * HASH_BYTES):0{2 * HASH_BYTES}x}"
+
+
+@dataclass(frozen=True)
+class ComparedTable:
+    """A table in two stores: how many rows it has in each, and the hash of these."""
+
+    table: str
+    rows: int
+    hash: str
+    other_rows: int
+    other_hash: str
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether it has the same rows in both."""
+        return (self.rows, self.hash) == (self.other_rows, self.other_hash)
+
+
+def copy_to_postgres(store: Path, address: str) -> list[ComparedTable]:
+    """Copy a store from SQLite to an empty database of PostgreSQL. Blocks.
+
+    Args:
+        address: see `postgres.open_store`.
+
+    Raises:
+        Conflict: ``STORE_IN_USE``, ``COPY_NOT_EMPTY``, ``PROJECT_OUTDATED``. Unavailable: ``COPY_DIFFERS``, or either
+            store cannot be opened. BadInput: ``NOT_COPYABLE``.
+    """
+
+    def copy_from(source: SqliteContents) -> list[ComparedTable]:
+        with _opened(address) as database:
+            _require_unused(database)
+            migrate(database, scripts(), wall_clock())
+            with database.alone():
+                _require_unused(database)
+                _require_empty(database)
+                return copy(source, PostgresContents(database))
+
+    return _with_sqlite(store, copy_from)
+
+
+def copy_from_postgres(address: str, store: Path) -> tuple[list[ComparedTable], Path | None]:
+    """Copy a store from PostgreSQL to SQLite, in place of the one that is there. Blocks.
+
+    Returns:
+        The tables, and the directory that has what was there before.
+
+    Raises:
+        WorkbenchError: see `copy_to_postgres`. Unavailable: ``RESTORE_FAILED``.
+    """
+    with hold_closed(store):  # before a long work that would be in vain
+        pass
+    temporary = store.with_suffix(".copied")
+    try:
+        _remove(temporary)
+        with _opened(address) as database, database.alone():
+            _require_unused(database)
+            _require_current(database)
+            compared = _fill(temporary, PostgresContents(database))
+        return compared, put(temporary, store, wall_clock())
+    except sqlite3.Error as error:
+        raise store_error(temporary, error) from error
+    finally:
+        _remove(temporary)
+
+
+def compare_stores(store: Path, address: str) -> list[ComparedTable]:
+    """Compare all rows of a store on SQLite with those of one on PostgreSQL. Changes nothing. Blocks.
+
+    Raises:
+        WorkbenchError: see `copy_to_postgres`.
+    """
+
+    def compare_with(source: SqliteContents) -> list[ComparedTable]:
+        with _opened(address) as database:
+            _require_current(database)
+            with database.alone():
+                _require_unused(database)
+                return compare(source, PostgresContents(database))
+
+    return _with_sqlite(store, compare_with)
+
+
+def copy(source: Contents, target: Contents) -> list[ComparedTable]:
+    """Copy everything from one store to another, and compare them. Blocks.
+
+    Raises:
+        Unavailable: ``COPY_DIFFERS``. BadInput: ``NOT_COPYABLE``. Roll back what was done then.
+    """
+    columns = _common(source, target)
+    target.clear(columns)
+    hashes = {}
+    for table, names in columns.items():
+        hashes[table] = RowHash()
+        target.fill(table, names, hashes[table].through(source.rows(table, names)))
+    target.finish(source.last_ids())
+    compared = [_compared(table, hashes[table], _hash(target, table, names)) for table, names in columns.items()]
+    if wrong := [row.table for row in compared if not row.is_equal]:
+        raise Unavailable(
+            "COPY_DIFFERS", f"The copy of {', '.join(wrong)} is not equal to the original. Nothing was copied."
+        )
+    return compared
+
+
+def compare(source: Contents, target: Contents) -> list[ComparedTable]:
+    """Compare all rows of two stores. Blocks.
+
+    Raises:
+        BadInput: ``NOT_COPYABLE``.
+    """
+    tables = _common(source, target).items()
+    return [_compared(table, _hash(source, table, names), _hash(target, table, names)) for table, names in tables]
+
+
+def _hash(contents: Contents, table: str, columns: Sequence[str]) -> RowHash:
+    hashed = RowHash()
+    for rows in contents.rows(table, columns):
+        hashed.add(rows)
+    return hashed
+
+
+def _compared(table: str, here: RowHash, there: RowHash) -> ComparedTable:
+    return ComparedTable(table, here.count, here.hex, there.count, there.hex)
+
+
+def _common(source: Contents, target: Contents) -> Columns:
+    """The tables of both stores, which are the same; the columns in the order of the source."""
+    if different := sorted(
+        table
+        for table in source.columns.keys() | target.columns.keys()
+        if sorted(source.columns.get(table, ())) != sorted(target.columns.get(table, ()))
+    ):
+        raise BadInput("NOT_COPYABLE", f"The two stores have different tables: {', '.join(different)}.")
+    return source.columns
+
+
+def _with_sqlite(store: Path, question: Callable[[SqliteContents], T]) -> T:
+    """Ask about the content of a store, which nobody has open meanwhile."""
+
+    def ask(db: SqliteConnection) -> T:
+        _require_current(db)
+        return question(SqliteContents(db))
+
+    with hold_closed(store):
+        require_whole(store)
+        try:
+            return read_only(store, ask)
+        except sqlite3.Error as error:
+            raise store_error(store, error) from error
+
+
+def _fill(path: Path, source: Contents) -> list[ComparedTable]:
+    """Make a database with the content of a store."""
+    with closing(connect(path)) as db:
+        migrate(db, scripts(), wall_clock())
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.execute("PRAGMA synchronous = OFF")  # the whole file is synced at the end
+        db.execute("BEGIN")
+        compared = copy(source, SqliteContents(db))
+        db.execute("COMMIT")
+        db.execute("PRAGMA journal_mode = DELETE")
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return compared
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(address: str) -> Iterator[PostgresConnection]:
+    """A connection to PostgreSQL, whose failures are coded errors."""
+    import psycopg
+
+    from workbench.store.postgres_connection import Connector
+    from workbench.store.postgres_errors import opening_error
+
+    try:
+        with closing(Connector(address).connect(patience=0)) as database:
+            yield database
+    except psycopg.Error as error:
+        raise opening_error(address, error) from error
+
+
+def _require_current(db: sqlite3.Connection | PostgresConnection) -> None:
+    if not is_current(db, scripts()):
+        raise Conflict(
+            "PROJECT_OUTDATED", "The store was last used with an older Workbench. `workbench migrate` updates it."
+        )
+
+
+def _require_unused(database: PostgresConnection) -> None:
+    """Refuse a database that a server, a notebook or a command of Workbench has open."""
+    if users := database.query(SQL.users):
+        names = ", ".join(f"process {pid} of PostgreSQL, from {place}" for pid, place in users[:3])
+        raise Conflict(
+            "STORE_IN_USE",
+            f"The database is in use by Workbench ({names}). Stop the servers and the notebooks that use it.",
+        )
+
+
+def _require_empty(database: PostgresConnection) -> None:
+    ((last,),) = database.query(SQL.last_event)
+    if last:
+        raise Conflict(
+            "COPY_NOT_EMPTY",
+            f"The database already has a store, with events up to {last:,}. Copy to an empty database, such as one that "
+            "`createdb` makes.",
+        )

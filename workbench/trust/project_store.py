@@ -1,0 +1,107 @@
+"""Opens the store of a project: on the PostgreSQL database in `database_url`, else on SQLite in its state directory."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from workbench.errors import Conflict
+from workbench.state.database_note import DatabaseNote
+from workbench.state.database_url import VARIABLE
+from workbench.state.settings import Settings
+from workbench.store import opening
+from workbench.store.base import Store
+from workbench.store.examination import read_only, require_there, store_error
+from workbench.store.queries import beside
+from workbench.trust import state_directory
+
+SQL = beside(__file__)
+Clock = Callable[[], int]
+
+
+def open_store(settings: Settings, clock: Clock | None = None) -> Store:
+    """Open the project's store; create and migrate it if necessary. Blocks; not for a thread with an event loop.
+
+    Args:
+        clock: see `opening.open_store`.
+
+    Raises:
+        Unavailable: see `opening.open_store`.
+        Conflict: see `opening.open_store`; ``DATABASE_NOT_SET``, ``DATABASE_OF_ANOTHER``, ``DATABASE_LACKS_WORK``.
+    """
+    note = DatabaseNote.of(settings.home)
+    if settings.database_url is None:
+        if note is not None:
+            raise _not_set(settings, note)
+        return opening.open_store(settings.database, clock)
+    store = opening.open_store(settings.database_url.conninfo, clock)
+    try:
+        _recognise(store, settings, note).write(settings.home)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+@contextmanager
+def opener(settings: Settings) -> Iterator[Callable[..., Store]]:
+    """`open_store` for a project that exists; of another one, it opens an empty, temporary store.
+
+    Raises:
+        Refused, Unavailable: see `state_directory.check`, `state_directory.has_store`.
+    """
+    state_directory.check(settings.project)
+    if state_directory.has_store(settings):
+        yield partial(open_store, settings)
+    else:
+        with TemporaryDirectory(prefix="workbench-", ignore_cleanup_errors=True) as place:
+            yield partial(opening.open_store, Path(place) / settings.database.name)
+
+
+def _recognise(store: Store, settings: Settings, note: DatabaseNote | None) -> DatabaseNote:
+    """The note of a database that is this project's.
+
+    Raises:
+        Conflict: ``DATABASE_OF_ANOTHER``, ``DATABASE_LACKS_WORK``.
+    """
+    event, at = _newest_work(settings.database) if note is None else (None, None)
+    identity = asyncio.run(store.read(lambda tx: tx.one(SQL.identity, event=event)))
+    assert identity is not None
+    if identity["at"] != at:
+        raise Conflict(
+            "DATABASE_LACKS_WORK",
+            f"The database {settings.database_url} does not have the work that this project has in "
+            f"{settings.database}. `workbench db copy` copies it into an empty database. To begin without it, move the "
+            "file away.",
+        )
+    current = DatabaseNote(str(settings.database_url), identity["created"])
+    if note is not None and note.created != current.created:
+        raise Conflict(
+            "DATABASE_OF_ANOTHER",
+            f"This project's store is in the database {note.url}, and {current.url} has another one. Correct "
+            f"database_url, or remove {note.file(settings.home)} to use the other store from now on.",
+        )
+    return current
+
+
+def _newest_work(database: Path) -> tuple[int | None, int | None]:
+    """The newest event in the project's SQLite file that a person or an agent caused, and its time; None if none is."""
+    if not require_there(database):
+        return None, None
+    try:
+        return read_only(database, lambda db: db.execute(SQL.newest.sqlite).fetchone()) or (None, None)
+    except sqlite3.Error as error:
+        raise store_error(database, error) from error
+
+
+def _not_set(settings: Settings, note: DatabaseNote) -> Conflict:
+    return Conflict(
+        "DATABASE_NOT_SET",
+        f"This project's store is in the database {note.url}, which is not set here. Set {VARIABLE} to its address, or "
+        f"database_url in your settings. To begin with SQLite instead, remove {note.file(settings.home)}.",
+    )

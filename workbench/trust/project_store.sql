@@ -1,0 +1,7 @@
+-- name: newest
+SELECT id, at FROM events WHERE actor <> 'system' ORDER BY id DESC LIMIT 1;
+
+-- name: identity
+SELECT
+    (SELECT applied_at FROM migration_history ORDER BY id LIMIT 1) AS created,
+    (SELECT at FROM events WHERE id = :event) AS at;
