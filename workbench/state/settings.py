@@ -41,6 +41,7 @@ from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings
 from workbench.state.root import find_project, require_own
+from workbench.state.telemetry_settings import TelemetrySettings
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
 
 PACKAGE = Path(__file__).parents[1]
@@ -58,7 +59,7 @@ HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "notify", "s
 """Settings that count from the file of any project, besides the numbers."""
 
 
-class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings):
+class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings, TelemetrySettings):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
