@@ -36,7 +36,7 @@ _DEFAULTS = {
     "tcp_user_timeout": "20000",
 }
 """Parameters of libpq that the URL may set otherwise."""
-_SESSION = f"""
+SESSION = f"""
 SET client_encoding = 'UTF8';
 SET lock_timeout = '{LOCK_SECONDS}s';
 SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
@@ -156,8 +156,8 @@ class PostgresConnection:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """A transaction while which nobody else migrates or writes."""
-        self.ask(f"BEGIN; {TAKE_LOCK}")
         try:
+            self.ask(f"BEGIN; {TAKE_LOCK}")
             yield
         except BaseException:
             self.roll_back()
@@ -184,15 +184,18 @@ class Connector:
         self._target = target
         self._away_since: float | None = None
 
-    def connect(self, patience: float = PATIENCE_SECONDS) -> PostgresConnection:
-        """Open a connection. After the server has been away for `patience` seconds, it is tried only once.
+    def connect(self, patience: float | None = None) -> PostgresConnection:
+        """Open a connection. After the server has been away for some seconds, it is tried only once.
+
+        Args:
+            patience: so many seconds instead of `PATIENCE_SECONDS`.
 
         Raises:
             Unavailable: ``STORE_UNAVAILABLE``, ``STORE_CROWDED``, ``STORE_READ_ONLY``, ``STORE_UNREADABLE``,
                 ``DATABASE_MISSING``, ``DATABASE_REFUSES_USER``, ``POSTGRES_TOO_OLD``.
             BadInput: ``DATABASE_URL_INVALID``.
         """
-        pause = 0.05
+        pause, patience = 0.05, PATIENCE_SECONDS if patience is None else patience
         while True:
             try:
                 connection = _open(self._target)
@@ -215,7 +218,7 @@ def _open(target: str) -> PostgresConnection:
         try:
             raw.prepared_max = None
             connection = PostgresConnection(raw)
-            _require_fit(raw.info.server_version, *connection.ask(_SESSION))
+            _require_fit(raw.info.server_version, *connection.ask(SESSION))
         except BaseException:
             raw.close()
             raise
