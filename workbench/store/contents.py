@@ -18,6 +18,8 @@ BATCH = 2_000
 """How many rows are read at once."""
 FETCH = f"FETCH {BATCH} FROM copied".encode()
 
+FLOAT = "double precision"
+
 Rows = Sequence[tuple[Any, ...]]
 Columns = Mapping[str, Sequence[str]]
 """The columns of each table."""
@@ -63,7 +65,10 @@ class SqliteContents:
     def columns(self) -> Columns:
         """See `Contents.columns`; without the index of texts, which SQLite keeps in tables of its own."""
         names = [name for (name,) in self._db.execute(SQL.sqlite_tables.sqlite)]
-        return {name: [column for (column,) in self._db.execute(SQL.sqlite_columns.sqlite, {"table": name})] for name in names}
+        return {
+            name: [column for (column,) in self._db.execute(SQL.sqlite_columns.sqlite, {"table": name})]
+            for name in names
+        }
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[Rows]:
         """See `Contents.rows`."""
@@ -94,7 +99,9 @@ class SqliteContents:
         for _, definition in self._indexes:
             self._db.execute(definition)
         if (broken := self._db.execute("PRAGMA foreign_key_check").fetchone()) is not None:
-            raise Unavailable("COPY_DIFFERS", f"A row of {broken[0]} refers to one that is not there. Nothing was copied.")
+            raise Unavailable(
+                "COPY_DIFFERS", f"A row of {broken[0]} refers to one that is not there. Nothing was copied."
+            )
         self._db.execute("DELETE FROM sqlite_sequence")
         given = [(table, last) for table, last in last_ids.items() if last]
         self._db.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", given)
@@ -122,7 +129,8 @@ class PostgresContents:
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[Rows]:
         """See `Contents.rows`."""
-        self._db.execute(f"DECLARE copied NO SCROLL CURSOR FOR SELECT {_names(columns)} FROM {_names([table])}")
+        values = ", ".join(self._value(table, column) for column in columns)
+        self._db.execute(f"DECLARE copied NO SCROLL CURSOR FOR SELECT {values} FROM {_names([table])}")
         with self._db.raw.cursor(binary=True) as cursor:
             while rows := cursor.execute(FETCH, prepare=False).fetchall():
                 yield rows
@@ -153,7 +161,8 @@ class PostgresContents:
                         copying.write_row(row)
         except psycopg.DataError as error:
             raise BadInput(
-                "NOT_COPYABLE", f"PostgreSQL does not take a row of {table}: {str(error).splitlines()[0]}. Nothing was copied."
+                "NOT_COPYABLE",
+                f"PostgreSQL does not take a row of {table}: {str(error).splitlines()[0]}. Nothing was copied.",
             ) from error
 
     def finish(self, last_ids: Mapping[str, int]) -> None:
@@ -164,6 +173,10 @@ class PostgresContents:
             values = {"sequence": sequence, "last": last_ids.get(table, 0)}
             self._db.query(SQL.postgres_continue, values)
         self._db.execute("ANALYZE")
+
+    def _value(self, table: str, column: str) -> str:
+        """How a column is read: -0.0 as 0.0, since SQLite does not know the former."""
+        return _names([column]) + (" + 0" if self._types[table, column] == FLOAT else "")
 
     def _sequences(self) -> list[tuple[str, str]]:
         """The tables that number their rows, each with the name of the sequence of its ids."""
