@@ -133,7 +133,7 @@ def migrate(db: sqlite3.Connection | Database, wanted: Sequence[Script], now: in
             (the database is newer than this program). Nothing was changed.
         Unavailable: ``MIGRATION_FAILED``. The script left nothing behind; the failure is recorded.
     """
-    database: Database = _Sqlite(db) if isinstance(db, sqlite3.Connection) else db
+    database = _database(db)
     if not _find_pending(_applied_hashes(database), wanted):
         return []
     with database.alone():
