@@ -40,7 +40,7 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
     note = DatabaseNote.of(settings.home)
     if settings.database_url is None:
         if note is not None:
-            raise _not_set(settings, note)
+            raise not_set(settings, note)
         return opening.open_store(settings.database, clock)
     store = opening.open_store(settings.database_url.conninfo, clock)
     try:
@@ -108,7 +108,8 @@ def _newest_work(database: Path) -> tuple[int | None, int | None]:
         raise store_error(database, error) from error
 
 
-def _not_set(settings: Settings, note: DatabaseNote) -> Conflict:
+def not_set(settings: Settings, note: DatabaseNote) -> Conflict:
+    """The error for a project whose store is in a database that is not set here."""
     return Conflict(
         "DATABASE_NOT_SET",
         f"This project's store is in the database {note.url}, which is not set here. Set {VARIABLE} to its address, or "
