@@ -36,6 +36,7 @@ from pydantic_settings import (
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
 from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl
+from workbench.state.machine_settings import MachineSettings
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings
@@ -57,7 +58,7 @@ HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "notify", "s
 """Settings that count from the file of any project, besides the numbers."""
 
 
-class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings):
+class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings, MachineSettings):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
