@@ -77,6 +77,7 @@ WORDS = {
     "models": "_model_keys$|transcript$",
     "spending": "usage$|costs$|budgets?$",
     "resources": "resources$",
+    "telemetry": "telemetry$|^list_spans$",
     "undo": "^undo$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
     "spawning": "spawn|restart_agent|enlist|unattended|workplace",

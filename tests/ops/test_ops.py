@@ -204,6 +204,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "spawning": (Level.OPERATOR, Level.PLANNER),
     "spending": (Level.OPERATOR, Level.WORKER),
     "tasks": (Level.READ, Level.WORKER),
+    "telemetry": (Level.OPERATOR, None),
     "tools": (Level.OPERATOR, Level.OPERATOR),
     "undo": (None, Level.OPERATOR),
     "worktrees": (Level.READ, Level.PLANNER),

@@ -1,4 +1,4 @@
-"""The state of the project: `status`, `events`, `performance`."""
+"""The state of the project: `status`, `events`, `performance`, `telemetry`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.cli.approvals import MOST
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.operations.declared import view
-from workbench.cli.output import Shown, drop_none, pass_client
+from workbench.cli.output import NounGroup, Shown, drop_none, pass_client
 from workbench.model import Registration, ServerInfo
 from workbench.present.tables import StateCell, Table
 
@@ -35,13 +35,15 @@ def status(client: OperatorClient) -> Shown:
     rows: list[list[Any]] = [
         ["project", client.settings.project],
         ["server", _server(server)],
+        ["store", client.settings.store],
         ["waiting for approval", len(approvals)],
         *[[f"agents {state}", number] for state, number in states.items() if number],
         *[[f"tasks {StateCell.of(state)}", number] for state, number in sorted(tasks.items()) if number],
         *stuck,
     ]
-    data = {"server": server and server.url, "waiting": approvals, "agents": agents["agents"], "tasks": counts}
-    return Table(["", ""], rows, data=data | {"unattended": unattended}, note=_offer(unattended))
+    data = {"server": server and server.url, "store": client.settings.store, "unattended": unattended}
+    data |= {"waiting": approvals, "agents": agents["agents"], "tasks": counts}
+    return Table(["", ""], rows, data=data, note=_offer(unattended))
 
 
 def _server(server: ServerInfo | None) -> str:
@@ -108,3 +110,8 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
             yield from _flat(value, f"{before}{name} ")
         else:
             yield f"{before}{name}", value
+
+
+@root.group(cls=NounGroup)
+def telemetry() -> None:
+    """What an OpenTelemetry collector is told: `docs/telemetry.md`."""

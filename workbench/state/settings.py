@@ -35,12 +35,14 @@ from pydantic_settings import (
 
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
+from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl
 from workbench.state.machine_settings import MachineSettings
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings
 from workbench.state.root import find_project, require_own
+from workbench.state.telemetry_settings import TelemetrySettings
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
 
 PACKAGE = Path(__file__).parents[1]
@@ -58,7 +60,9 @@ HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "notify", "s
 """Settings that count from the file of any project, besides the numbers."""
 
 
-class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings, MachineSettings):
+class Settings(
+    ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings, MachineSettings, TelemetrySettings
+):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
@@ -460,6 +464,13 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         ge=1,
         description="Python searches for cyclic garbage once in so many allocations while the servers run.",
     )
+
+    @property
+    def store(self) -> str:
+        """Where the project's store is, for people: a URL without secrets, or a path below the project."""
+        if self.database_url is None and (note := DatabaseNote.of(self.home)) is not None:
+            return note.url
+        return str(self.database_url or self.database.relative_to(self.project))
 
     @property
     def database_secrets(self) -> tuple[str, ...]:
