@@ -40,6 +40,7 @@ ELSEWHERE = {
     ROOT / "docs" / "mcp.md": ROOT / "tests" / "shells" / "mcp" / "test_manual.py",
     ROOT / "docs" / "personalities.md": ROOT / "tests" / "cli" / "koi" / "test_manual.py",
     ROOT / "docs" / "definitions.md": ROOT / "tests" / "services" / "definitions" / "test_manual.py",
+    ROOT / "docs" / "postgresql.md": ROOT / "tests" / "trust" / "test_postgresql_manual.py",
     ROOT / "docs" / "your_repository.md": ROOT / "tests" / "cli" / "test_your_repository.py",
 }
 """Pages whose blocks another test runs, and that test."""

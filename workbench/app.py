@@ -25,7 +25,7 @@ from workbench.koi.directory import PersonalityDirectory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
-from workbench.ops.context import Local
+from workbench.ops.context import Local, ProjectTurn
 from workbench.ops.duties import SPACING_SECONDS, Duties, Duty, DutyRole
 from workbench.ops.running_calls import RunningCalls
 from workbench.process import ProcessTable
@@ -37,7 +37,7 @@ from workbench.rules.models.upstream import ProviderKey
 from workbench.rules.telemetry.received import Signal
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.services import SERVICES, holds
+from workbench.services import SERVICES, holds, servers
 from workbench.services.access import authentication, personas
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
@@ -58,9 +58,10 @@ from workbench.services.tools import catalogue as tool_catalogue
 from workbench.services.tools import refused_calls
 from workbench.services.tools.tool import ToolInfo, ToolKind, ToolOutcome, ToolScope
 from workbench.services.worktrees import kept_work
+from workbench.state.machine import Machine, name_of
 from workbench.state.root import OpenedState
 from workbench.state.settings import Settings
-from workbench.store.base import Store
+from workbench.store.base import Store, Tx
 from workbench.store.feed import Feed
 from workbench.sweeps import leftovers
 from workbench.trust import project_store, state_directory
@@ -110,6 +111,8 @@ class Workbench:
             feed=self.feed,
             settings=settings,
             local=Local(
+                machine=Machine(name_of(settings)),
+                turn=ProjectTurn(),
                 processes=ProcessTable(self._state.identity or ""),
                 repositories=Repositories(settings.project, self._starter.started),
                 predictions=MergePredictions(),
@@ -181,6 +184,8 @@ class Workbench:
     @asynccontextmanager
     async def _at_work(self) -> AsyncIterator[Self]:
         """Follow the feed and perform the duties until the block ends."""
+        machine = await servers.join(self.store, self.settings)
+        self._ctx = self._ctx._replace(local=self._ctx.local._replace(machine=machine))
         await personas.sync(self.store, self.settings)
         await self.feed.begin()
         for prepare in self._prepare:
@@ -464,8 +469,10 @@ class Workbench:
             await reattach.recover(self._ctx, end_workers=end_workers)
             for recover in self._recover:
                 await recover(self._ctx)
-            nonce = server.nonce
-            await self.store.write(lambda tx: presence.close_others(tx, nonce))
+            await self.store.write(lambda tx: self._begin(tx, server))
+        elif (ended := self.server) is not None:
+            machine, nonce = self._ctx.local.machine, ended.nonce
+            await _noted("the end of the server", self.store.write(lambda tx: servers.end(tx, machine, nonce)))
         self._ctx = self._ctx._replace(local=self._ctx.local._replace(server=server))
         if server is not None:
             self._ctx.local.upstreams.open()
@@ -475,6 +482,10 @@ class Workbench:
             await koi_network.closed(self._ctx)
             await self._ctx.local.answers.interrupt_all()
             await self._ctx.local.upstreams.close()
+
+    def _begin(self, tx: Tx, server: ServerInfo) -> None:
+        servers.begin(tx, self._ctx.local.machine, server)
+        presence.close_left_open(tx, servers.gone(tx, self.settings))
 
     def interrupt_calls(self) -> None:
         """End the calls of tools that run here, because the servers stop."""
@@ -506,13 +517,16 @@ class Workbench:
         else:
             await self._repeat_after(asyncio.sleep, duty, duty.seconds)
 
+    def _may_perform(self, duty: Duty) -> bool:
+        return not self._state.has_moved() and (self._ctx.has_turn or not duty.once)
+
     async def _repeat_after(self, wait: Callable[[float], Awaitable[None]], duty: Duty, pause: float) -> None:
         """Perform a duty after each wait for a pause."""
         while True:
             await wait(pause)
             began = time.monotonic()
             again = None
-            if (self.server is not None or not duty.serving) and not self._state.has_moved():
+            if (self.server is not None or not duty.serving) and self._may_perform(duty):
                 again = await duty.perform(self._ctx)
             pause = duty.pause(time.monotonic() - began, again)
 

@@ -51,7 +51,8 @@ def test_commands_show_text_and_json_without_a_server(run: Type) -> None:
     ]
     found = data(run("--json", "status"))
     assert (found["server"], found["tasks"]) == (None, {"pending": 2})
-    assert run("status").out.splitlines()[1].split() == ["server", "not", "running"]
+    server, store = (line.split() for line in run("status").out.splitlines()[1:3])
+    assert (server, store) == (["server", "not", "running"], ["store", ".aiswarm/coordination.db"])
     kinds = [event["kind"] for event in data(run("--json", "events", "--kinds", "task.*,plan.created"))]
     assert kinds == ["task.created", "task.created", "plan.created"]
     assert "task.created" in run("events", "--kinds", "task.*").out

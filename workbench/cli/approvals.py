@@ -296,8 +296,9 @@ def _names(approval: Mapping[str, Any]) -> set[str | None]:
 def settle(
     call: Callable[..., Mapping[str, Any]], decision: dict[str, Any], is_served: Callable[[], bool]
 ) -> dict[str, Any]:
-    """Wait until a queued decision is merged or refused; while no server runs, it stays queued."""
-    if not decision["ok"] or decision["outcome"].get("state") != "queued":
+    """Wait until a queued decision is merged or refused; while no server runs, or another machine's has to merge it, it
+    stays queued."""
+    if not decision["ok"] or decision["outcome"].get("state") != "queued" or decision["outcome"].get("machine"):
         return decision
     approval: Mapping[str, Any] = {"settled": False}
     while not approval["settled"]:

@@ -35,13 +35,15 @@ def status(client: OperatorClient) -> Shown:
     rows: list[list[Any]] = [
         ["project", client.settings.project],
         ["server", _server(server)],
+        ["store", client.settings.store],
         ["waiting for approval", len(approvals)],
         *[[f"agents {state}", number] for state, number in states.items() if number],
         *[[f"tasks {StateCell.of(state)}", number] for state, number in sorted(tasks.items()) if number],
         *stuck,
     ]
-    data = {"server": server and server.url, "waiting": approvals, "agents": agents["agents"], "tasks": counts}
-    return Table(["", ""], rows, data=data | {"unattended": unattended}, note=_offer(unattended))
+    data = {"server": server and server.url, "store": client.settings.store, "unattended": unattended}
+    data |= {"waiting": approvals, "agents": agents["agents"], "tasks": counts}
+    return Table(["", ""], rows, data=data, note=_offer(unattended))
 
 
 def _server(server: ServerInfo | None) -> str:

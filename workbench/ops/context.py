@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from workbench.model import ServerInfo
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from workbench.process import ProcessTable
     from workbench.providers.gateway import GatewayState
     from workbench.providers.running import RunningAnswers
+    from workbench.state.machine import Machine
     from workbench.state.settings import Settings
     from workbench.store.feed import Feed
     from workbench.trust.allowlist import Allowlist
@@ -32,10 +34,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@dataclass(slots=True)
+class ProjectTurn:
+    """Until when (microseconds UTC) it is this server's turn to perform what is done once in a project that several
+    machines share."""
+
+    until: int = 0
+
+
 class Local(NamedTuple):
     """What belongs to this process, of the machine that it runs on: no other process of the project has it."""
 
+    machine: Machine
+    """The machine that it runs on, among those that share the project."""
     processes: ProcessTable
+    turn: ProjectTurn
     repositories: Repositories
     predictions: MergePredictions
     server: ServerInfo | None
@@ -79,6 +92,11 @@ class Ctx(NamedTuple):
     def of(self, caller: Caller) -> Ctx:
         """The same context for another caller."""
         return Ctx(caller, *self[1:])
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether this process performs what is done once in the project; on SQLite, its one server does."""
+        return self.local.machine.is_alone or self.local.turn.until > self.store.now()
 
     def write(self, change: Callable[[Tx], T], *, durable: bool = True) -> Coroutine[Any, Any, T]:
         """Change the store, with the caller as the actor; see `Store.write`."""

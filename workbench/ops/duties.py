@@ -37,6 +37,8 @@ class Duty:
         share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE_SECONDS`.
         perform: does the work once; it may return in how many seconds it is to run again, if that is sooner.
         serving: run it only while the servers run.
+        once: it is done once in a project, by the server whose turn it is; otherwise each server does what is of its
+            own machine, or what does no harm if others do it, too.
         wakes: run it also after events, at most every `SPACING_SECONDS`: what it does follows from what is stored.
     """
 
@@ -46,6 +48,7 @@ class Duty:
     serving: bool = True
     share: float = 1.0
     wakes: bool = False
+    once: bool = False
 
     def pause(self, took: float, again: float | None = None) -> float:
         """Seconds until the next run, after one that took some seconds and asked for another."""
@@ -82,10 +85,10 @@ def _marking(role: DutyRole, about: Any = None) -> Callable[[F], F]:
 
 
 def duty(
-    name: str, seconds: Seconds, *, serving: bool = True, share: float = 1.0, wakes: bool = False
+    name: str, seconds: Seconds, *, serving: bool = True, share: float = 1.0, wakes: bool = False, once: bool = False
 ) -> Callable[[F], F]:
     """Perform `(ctx)` periodically; see `Duty`. The pause may depend on the settings."""
-    return _marking(DutyRole.DUTY, (name, seconds, serving, share, wakes))
+    return _marking(DutyRole.DUTY, (name, seconds, serving, share, wakes, once))
 
 
 def on_event(*kinds: str) -> Callable[[F], F]:
@@ -124,8 +127,8 @@ class Duties:
         """The duties of a project."""
         about = [(mark.fn, *mark.about) for mark in self.marks if mark.role is DutyRole.DUTY]
         return [
-            Duty(name, seconds(settings) if callable(seconds) else seconds, fn, serving, share, wakes)
-            for fn, name, seconds, serving, share, wakes in about
+            Duty(name, seconds(settings) if callable(seconds) else seconds, fn, serving, share, wakes, once)
+            for fn, name, seconds, serving, share, wakes, once in about
         ]
 
     def events(self) -> list[tuple[Callable[[Ctx, FeedEvent], None], Sequence[str]]]:

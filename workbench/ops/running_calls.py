@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
-import psutil
 from cachetools import LRUCache
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.model import SECOND
-from workbench.process.reference import ProcessRef, is_running
+from workbench.process.reference import has_ended, process_identity
 from workbench.rules.token_bucket import TokenBucket
 
 REFUSALS = 100
@@ -69,8 +67,7 @@ class RunningCalls:
     """The calls of this process. Use it on the loop that runs them."""
 
     def __init__(self) -> None:
-        process = psutil.Process()
-        self.runner = f"{process.pid}:{process.create_time()}"
+        self.runner = process_identity()
         """Identifies this process, for `is_lost` of others."""
         self.questions: dict[int, asyncio.Future[Any]] = {}
         """The answers that calls of this process wait for, by the approvals that ask the person."""
@@ -118,14 +115,7 @@ class RunningCalls:
             call.end(Unavailable("TOOL_INTERRUPTED", "The servers were stopped while the tool was called."))
 
     def is_lost(self, call_id: str, runner: str) -> bool:
-        """Whether the process that ran a call has ended, or forgotten it."""
-        return call_id not in self._calls if runner == self.runner else not _is_alive(runner)
-
-
-def _is_alive(runner: str) -> bool:
-    pid, _, started = runner.partition(":")
-    try:
-        process = ProcessRef(int(pid), float(started or math.nan)).find()
-    except ValueError:
-        return False
-    return process is not None and is_running(process)
+        """Whether the process that ran a call has ended, or forgotten it; one of another machine is judged there."""
+        if runner == self.runner:
+            return call_id not in self._calls
+        return "/" not in runner or has_ended(runner) is True  # names without a machine are older than this process

@@ -14,6 +14,8 @@ from functools import cache
 
 import psutil
 
+from workbench.state.machine import system_id
+
 _CLOCK_SECONDS = 2.0
 """Start times that differ by less count as equal: the system derives them from a clock that may be corrected."""
 
@@ -88,9 +90,9 @@ def process_named(identity: str) -> ProcessRef | None:
 
 @cache
 def _machine() -> str:
-    """This machine, and the container on it: within one, a pid means one process."""
+    """This machine, and the container on it: within one, a pid means one process. Host names are not unique."""
     try:
         pids = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 (it is a name, not a path)
     except OSError:
         pids = ""
-    return f"{socket.gethostname()}{pids.removeprefix('pid')}"
+    return f"{socket.gethostname()}.{system_id()[:12]}{pids.removeprefix('pid')}"

@@ -266,7 +266,7 @@ def _ask(tx: Tx, scope: str, failure: AttemptFailure, attempts: list[list[int]])
     tx.emit("hold.begun", f"hold:{scope}", failure=kind, until=None, reason=message[:500], approval_id=approval_id)
 
 
-@duty("ending holds", 1.0)
+@duty("ending holds", 1.0, once=True)
 async def end_due(ctx: Ctx) -> None:
     """End the holds whose time is over."""
     if not await ctx.read(lambda tx: tx.all(SQL.due, now=tx.now)):

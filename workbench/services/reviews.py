@@ -22,7 +22,7 @@ from workbench.services.messages import inbox
 from workbench.services.tasks.creation import add_task
 from workbench.services.tasks.task import NewTask
 from workbench.services.worktrees.imports import commit_of, import_new_commits
-from workbench.services.worktrees.rows import KIND, WorktreeName, require_worktree, require_worktree_for
+from workbench.services.worktrees.rows import KIND, WorktreeName, require_here, require_worktree, require_worktree_for
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -106,7 +106,7 @@ async def request_changes(
     """Request changes in a worktree. Its agents are told; a pending approval stays open and shows the request."""
     if not comments and not note.strip():
         raise BadInput("NOTHING_REQUESTED", "Say what to change: comments on lines, a note, or both.", problems=[])
-    row = await ctx.read(lambda tx: require_worktree_for(tx, worktree_name, WorktreeAction.APPROVE))
+    row = require_here(ctx, await ctx.read(lambda tx: require_worktree_for(tx, worktree_name, WorktreeAction.APPROVE)))
     repository = await ctx.local.repositories.open()
     await import_new_commits(ctx, repository, [row])
     subject = await to_thread(_subject, repository, row, commit)

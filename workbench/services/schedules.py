@@ -28,7 +28,7 @@ from workbench.process import has_ended, process_identity, process_named
 from workbench.rules import schedules as rules
 from workbench.rules.budgets import parse as parse_budget
 from workbench.rules.execution import parse_staff
-from workbench.store.base import Row, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -192,17 +192,23 @@ async def note_schedule_end(
 
 @duty("starting what is scheduled", 1.0, wakes=True)
 async def start_due(ctx: Ctx) -> None:
-    """Start the executions that are due, and again those that ended without an account."""
-    now = ctx.store.now()
-    due, under_way = await ctx.read(lambda tx: (tx.all(SQL.due, now=now), tx.all(SQL.under_way)))
+    """Start the executions that are due, if it is this server's turn; and those of this machine again that ended
+    without an account."""
+    machine = ctx.local.machine
+
+    def question(tx: Reader) -> tuple[list[Row], list[Row]]:
+        due = tx.all(SQL.due, now=tx.now) if ctx.has_turn else []
+        return due, tx.all(SQL.under_way, machine=machine.only)
+
+    due, under_way = await ctx.read(question)
     for row in under_way:
         if row["process"] is None or await asyncio.to_thread(_is_gone, row["process"]):
             await _start(ctx, await ctx.of(SYSTEM).write(partial(_again, plan=row["plan"])))
     for row in due:
-        await _start(ctx, await ctx.of(SYSTEM).write(partial(_begin, plan=row["plan"])))
+        await _start(ctx, await ctx.of(SYSTEM).write(partial(_begin, plan=row["plan"], machine=machine.name)))
 
 
-def _begin(tx: Tx, plan: str) -> Row | None:
+def _begin(tx: Tx, plan: str, machine: str) -> Row | None:
     """Store that a plan is carried out now, and when it is next; None: it is not carried out now."""
     row = tx.one(SQL.get, plan=plan)
     if row is None or row["next_at"] is None or row["next_at"] > tx.now:
@@ -220,7 +226,7 @@ def _begin(tx: Tx, plan: str) -> Row | None:
         return None
     until = json.loads(row["options"])["until"]
     ends = None if until is None else int(rules.coming(until, now) * SECOND)
-    tx.run(SQL.begin, plan=plan, due=row["next_at"], now=tx.now, until=ends)
+    tx.run(SQL.begin, plan=plan, due=row["next_at"], now=tx.now, until=ends, machine=machine)
     tx.emit("schedule.started", f"schedule:{plan}", late_seconds=late if is_late else 0)
     return tx.one(SQL.get, plan=plan)
 

@@ -21,14 +21,15 @@ DELETE FROM schedules WHERE plan = :plan;
 SELECT plan FROM schedules WHERE next_at <= :now ORDER BY next_at, plan;
 
 -- name: under_way
-SELECT * FROM schedules WHERE started_at IS NOT NULL AND ended_at IS NULL ORDER BY plan;
+SELECT * FROM schedules WHERE started_at IS NOT NULL AND ended_at IS NULL
+  AND (CAST(:machine AS TEXT) IS NULL OR machine = :machine) ORDER BY plan;
 
 -- name: advance
 UPDATE schedules SET next_at = CAST(:next AS {{big}}) WHERE plan = :plan;
 
 -- name: begin
 UPDATE schedules SET due_at = :due, started_at = :now, until_at = CAST(:until AS {{big}}), process = NULL, starts = 1,
-    ended_at = NULL, status = NULL, outcome = NULL
+    ended_at = NULL, status = NULL, outcome = NULL, machine = :machine
 WHERE plan = :plan;
 
 -- name: again

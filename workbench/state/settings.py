@@ -35,6 +35,7 @@ from pydantic_settings import (
 
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
+from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
@@ -77,6 +78,18 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         None,
         description="The PostgreSQL database that has the project's store, as libpq takes it: a URL, or keywords and "
         "values; empty: SQLite in `.aiswarm/`. Its password belongs in libpq's passfile: see docs/postgresql.md.",
+    )
+    machine: str = Field(
+        "",
+        max_length=100,
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        description="The name of this machine, or of this clone on it, among those that share the project's database; "
+        "empty: its host name.",
+    )
+    server_silent_seconds: float = Field(
+        20.0,
+        ge=10,
+        description="How long a server on another machine may give no sign of life before it counts as gone.",
     )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
@@ -460,6 +473,13 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         ge=1,
         description="Python searches for cyclic garbage once in so many allocations while the servers run.",
     )
+
+    @property
+    def store(self) -> str:
+        """Where the project's store is, for people: a URL without secrets, or a path below the project."""
+        if self.database_url is None and (note := DatabaseNote.of(self.home)) is not None:
+            return note.url
+        return str(self.database_url or self.database.relative_to(self.project))
 
     @property
     def database_secrets(self) -> tuple[str, ...]:

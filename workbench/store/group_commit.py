@@ -227,8 +227,8 @@ class GroupCommit(ABC):
             return self._transaction(batch, self._apply_one_by_one)
 
     def _transaction(self, batch: list[Job], apply: Apply) -> Sequence[Row]:
-        self._begin()
         try:
+            self._begin()
             events = apply(batch)
             self._end()
         except BaseException:

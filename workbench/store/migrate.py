@@ -133,7 +133,7 @@ def migrate(db: sqlite3.Connection | Database, wanted: Sequence[Script], now: in
             (the database is newer than this program). Nothing was changed.
         Unavailable: ``MIGRATION_FAILED``. The script left nothing behind; the failure is recorded.
     """
-    database: Database = _Sqlite(db) if isinstance(db, sqlite3.Connection) else db
+    database = _database(db)
     if not _find_pending(_applied_hashes(database), wanted):
         return []
     with database.alone():
@@ -145,13 +145,17 @@ def migrate(db: sqlite3.Connection | Database, wanted: Sequence[Script], now: in
     return names
 
 
-def is_current(db: sqlite3.Connection, wanted: Sequence[Script]) -> bool:
+def is_current(db: sqlite3.Connection | Database, wanted: Sequence[Script]) -> bool:
     """Whether every script was applied. Changes nothing.
 
     Raises:
         Conflict: see `migrate`.
     """
-    return not _find_pending(_applied_hashes(_Sqlite(db)), wanted)
+    return not _find_pending(_applied_hashes(_database(db)), wanted)
+
+
+def _database(db: sqlite3.Connection | Database) -> Database:
+    return _Sqlite(db) if isinstance(db, sqlite3.Connection) else db
 
 
 def _applied_hashes(db: Database) -> dict[str, str]:

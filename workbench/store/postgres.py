@@ -24,8 +24,7 @@ from workbench.errors import Unavailable, WorkbenchError
 from workbench.store.base import Reader, Row, Statements, Values
 from workbench.store.group_commit import GroupCommit, Job, Recorder, merge_values, raisable
 from workbench.store.migrate import migrate, scripts
-from workbench.store.postgres_clock import ServerClock
-from workbench.store.postgres_connection import TAKE_LOCK, Connector, PostgresConnection
+from workbench.store.postgres_connection import TAKE_LOCK, Connector, PostgresConnection, ServerClock
 from workbench.store.postgres_errors import is_lost, opening_error, storage_error
 from workbench.store.postgres_listener import Listener
 from workbench.store.postgres_rewriting import rewrite
@@ -97,6 +96,7 @@ class PostgresStore(GroupCommit):
 
     def __init__(self, target: str, clock: Callable[[], int] | None = None) -> None:
         super().__init__()
+        self.target = target
         self._connector = Connector(target)
         self._server_clock = ServerClock()
         self._clock = clock or self._server_clock
@@ -283,8 +283,7 @@ def open_store(target: str, clock: Callable[[], int] | None = None) -> PostgresS
         clock: instead of that of the server.
 
     Raises:
-        Unavailable: ``POSTGRES_TOO_OLD``, ``STORE_UNAVAILABLE``, ``STORE_UNREADABLE``, ``STORE_CROWDED``,
-            ``STORE_REFUSED``, ``STORE_READ_ONLY``, ``MIGRATION_FAILED``.
+        Unavailable, BadInput: see `Connector.connect`; ``STORE_REFUSED``, ``STORE_BUSY``, ``MIGRATION_FAILED``.
         Conflict: ``MIGRATION_DRIFT``, ``MIGRATION_UNKNOWN``.
     """
     try:

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL database, and how values are written and read: as they are on SQLite."""
+"""Connections to a PostgreSQL database, how values are written and read (as they are on SQLite), and its clock."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 from psycopg import adapt, conninfo
 
-from workbench.errors import BadInput, Unavailable
+from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.store.base import Values
-from workbench.store.postgres_errors import READ_ONLY
+from workbench.store.postgres_errors import PASSING, READ_ONLY, opening_error
 from workbench.store.queries import Dialect, Query
 
 OLDEST = 14
@@ -36,7 +36,7 @@ _DEFAULTS = {
     "tcp_user_timeout": "20000",
 }
 """Parameters of libpq that the URL may set otherwise."""
-_SESSION = f"""
+SESSION = f"""
 SET client_encoding = 'UTF8';
 SET lock_timeout = '{LOCK_SECONDS}s';
 SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
@@ -156,8 +156,8 @@ class PostgresConnection:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """A transaction while which nobody else migrates or writes."""
-        self.ask(f"BEGIN; {TAKE_LOCK}")
         try:
+            self.ask(f"BEGIN; {TAKE_LOCK}")
             yield
         except BaseException:
             self.roll_back()
@@ -184,21 +184,25 @@ class Connector:
         self._target = target
         self._away_since: float | None = None
 
-    def connect(self, patience: float = PATIENCE_SECONDS) -> PostgresConnection:
-        """Open a connection. After the server has been away for `patience` seconds, it is tried only once.
+    def connect(self, patience: float | None = None) -> PostgresConnection:
+        """Open a connection. After the server has been away for some seconds, it is tried only once.
+
+        Args:
+            patience: so many seconds instead of `PATIENCE_SECONDS`.
 
         Raises:
-            psycopg.OperationalError: it is away, or refuses.
-            Unavailable: ``POSTGRES_TOO_OLD``, ``STORE_READ_ONLY``, ``STORE_UNREADABLE``.
+            Unavailable: ``STORE_UNAVAILABLE``, ``STORE_CROWDED``, ``STORE_READ_ONLY``, ``STORE_UNREADABLE``,
+                ``DATABASE_MISSING``, ``DATABASE_REFUSES_USER``, ``POSTGRES_TOO_OLD``.
+            BadInput: ``DATABASE_URL_INVALID``.
         """
-        pause = 0.05
+        pause, patience = 0.05, PATIENCE_SECONDS if patience is None else patience
         while True:
             try:
                 connection = _open(self._target)
-            except psycopg.OperationalError:
+            except WorkbenchError as error:
                 now = time.monotonic()
                 self._away_since = self._away_since or now
-                if now + pause > self._away_since + patience:
+                if error.code not in PASSING or now + pause > self._away_since + patience:
                     raise
                 time.sleep(pause * random.uniform(0.5, 1))
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
@@ -208,27 +212,60 @@ class Connector:
 
 
 def _open(target: str) -> PostgresConnection:
-    given = conninfo.conninfo_to_dict(target)
-    parameters = {"application_name": "workbench", **_DEFAULTS, **given}
-    raw = psycopg.connect(**parameters, autocommit=True, context=_Adapting())  # type: ignore[arg-type]
     try:
-        raw.prepared_max = None
-        connection = PostgresConnection(raw)
-        if raw.info.server_version < OLDEST * 10_000:
-            found = raw.info.parameter_status("server_version")
-            raise Unavailable(
-                "POSTGRES_TOO_OLD",
-                f"The server is PostgreSQL {found}; Workbench needs {OLDEST} or newer. Use a newer server.",
-            )
-        encoding, is_read_only = connection.ask(_SESSION)
-        if encoding != "UTF8":
-            raise Unavailable(
-                "STORE_UNREADABLE",
-                f"The database has the encoding {encoding}; Workbench needs UTF8. Create it with ENCODING 'UTF8'.",
-            )
-        if is_read_only:
-            raise Unavailable(*READ_ONLY)
-    except BaseException:
-        raw.close()
-        raise
+        parameters = {"application_name": "workbench", **_DEFAULTS, **conninfo.conninfo_to_dict(target)}
+        raw = psycopg.connect(**parameters, autocommit=True, context=_Adapting())  # type: ignore[arg-type]
+        try:
+            raw.prepared_max = None
+            connection = PostgresConnection(raw)
+            _require_fit(raw.info.server_version, *connection.ask(SESSION))
+        except BaseException:
+            raw.close()
+            raise
+    except psycopg.Error as error:
+        raise opening_error(target, error) from None  # its text may repeat the address
     return connection
+
+
+def _require_fit(version: int, encoding: str, is_read_only: int) -> None:
+    """Refuse a server on which a store cannot be.
+
+    Args:
+        version: as PostgreSQL numbers it: 150018 is 15.18.
+    """
+    if version < OLDEST * 10_000:
+        raise Unavailable(
+            "POSTGRES_TOO_OLD",
+            f"The server is PostgreSQL {version // 10_000}; Workbench needs {OLDEST} or newer. Use a newer server.",
+        )
+    if encoding != "UTF8":
+        raise Unavailable(
+            "STORE_UNREADABLE",
+            f"The database has the encoding {encoding}; Workbench needs UTF8. Create one with ENCODING 'UTF8'.",
+        )
+    if is_read_only:
+        raise Unavailable(*READ_ONLY)
+
+
+class ServerClock:
+    """Microseconds UTC. It follows the server's clock, and never goes backwards.
+
+    Where that clock is set back, this one runs at half its speed until they agree again.
+    """
+
+    def __init__(self) -> None:
+        self._offset: int | None = None
+        self._set_at = 0
+
+    def __call__(self) -> int:
+        """The time."""
+        assert self._offset is not None
+        return time.monotonic_ns() // 1_000 + self._offset
+
+    def set(self, server_time: int) -> None:
+        """Note the time that the server has just told. Only one thread does."""
+        here = time.monotonic_ns() // 1_000
+        offset = server_time - here
+        if self._offset is not None:
+            offset = max(offset, self._offset - (here - self._set_at) // 2)
+        self._offset, self._set_at = offset, here

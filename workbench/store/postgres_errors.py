@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import psycopg
 from psycopg import errors
 
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.state.database_url import VARIABLE, DatabaseUrl
 from workbench.store.fence import BUSY
 from workbench.store.group_commit import FULL
 
+SETTING = f"database_url ({VARIABLE})"
 LOST = ("STORE_UNAVAILABLE", "The connection to PostgreSQL was lost. Nothing was changed. Try again.")
 READ_ONLY = (
     "STORE_READ_ONLY",
@@ -16,10 +21,7 @@ READ_ONLY = (
 )
 _CORRUPT = ("STORE_CORRUPT", "PostgreSQL found its files damaged. Restore the database from a backup of the server.")
 _FAILED = ("STORE_FAILED", "The disk of the PostgreSQL server failed. Nothing was changed.")
-_CROWDED = (
-    "STORE_CROWDED",
-    "The PostgreSQL server has no connection left. Close some, or raise its max_connections.",
-)
+_CROWDED = ("STORE_CROWDED", "Close some connections to the server, or raise its max_connections.")
 _REFUSED = (
     "STORE_REFUSED",
     "PostgreSQL does not let this user do that. Let the user own the database, or give another one.",
@@ -42,6 +44,37 @@ _STATES: dict[str, tuple[str, str]] = {
 """By SQLSTATE."""
 _LOST_STATES = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03"}
 _STALE_PLAN = "cached plan must not change result type"
+_CAUSES: Sequence[tuple[re.Pattern[str], tuple[str, str]]] = [
+    (re.compile(pattern), found)
+    for pattern, found in (
+        ("too many clients|remaining connection slots|too many connections", _CROWDED),
+        (
+            "starting up|shutting down|in recovery mode|not yet accepting|terminating connection",
+            ("STORE_UNAVAILABLE", "Try again in a moment."),
+        ),
+        (
+            'database ".*" does not exist',
+            ("DATABASE_MISSING", f"Create it with `createdb`, or correct {SETTING}."),
+        ),
+        (
+            'authentication failed|no password supplied|role ".*" does not exist|not permitted to log in'
+            "|no pg_hba.conf entry|permission denied|cannot authenticate",
+            (
+                "DATABASE_REFUSES_USER",
+                f"Correct the user and the password: {SETTING}, or a password file of libpq (~/.pgpass).",
+            ),
+        ),
+        ("SSL|certificate", ("STORE_UNREADABLE", f"Correct sslmode and what belongs to it in {SETTING}.")),
+        (
+            "definition of service|invalid .*(option|value)",
+            ("STORE_UNREADABLE", f"Correct {SETTING}."),
+        ),
+    )
+]
+"""What libpq or the server says, with the code for it and the next step; the first that fits."""
+_OTHERWISE = ("STORE_UNAVAILABLE", f"Start the server, or correct {SETTING}.")
+PASSING = frozenset({"STORE_UNAVAILABLE", "STORE_CROWDED", "STORE_READ_ONLY"})
+"""The codes of what may be over in a moment: a server that starts again, or another one that takes its place."""
 
 
 def is_lost(error: BaseException) -> bool:
@@ -63,11 +96,26 @@ def storage_error(error: BaseException) -> WorkbenchError | None:
 
 
 def reason(error: BaseException) -> str:
-    """What PostgreSQL says, in one line."""
-    return " ".join(str(error).split())
+    """What libpq or the server says, in one line."""
+    said = str(error).removeprefix("connection is bad: ").removeprefix("connection failed: ")
+    return " ".join(said.partition("Is the server running")[0].split())
 
 
 def opening_error(target: str, error: psycopg.Error) -> WorkbenchError:
-    """The coded error for a database that cannot be opened."""
-    coded = storage_error(error)
-    return coded or Unavailable("STORE_UNREADABLE", f"PostgreSQL: {reason(error)}.")
+    """The coded error for a database that cannot be opened, or that takes no more connections.
+
+    libpq has no SQLSTATE for what happens before there is a connection: only what it says tells the causes apart.
+    """
+    try:
+        url = DatabaseUrl(target)
+    except ValueError:
+        url = None
+    if url is None or (isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None):
+        return BadInput("DATABASE_URL_INVALID", f"libpq cannot read the database's address. Correct {SETTING}.")
+    if error.sqlstate and (coded := storage_error(error)):
+        return coded
+    said = reason(error)
+    for secret in url.secrets:
+        said = said.replace(secret, "•")
+    code, advice = next((found for pattern, found in _CAUSES if pattern.search(said)), _OTHERWISE)
+    return Unavailable(code, f"PostgreSQL at {url}: {said.rstrip('.')}. {advice}", url=str(url))

@@ -342,8 +342,8 @@ Le("change")],["written",n=>n.writes_per_second,n=>`${g(n,"change")}/s`],["commi
 ange")],["time of a commit, median",({commit_ms:n})=>n.p50,Vr],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,Vr],["time of a commit, longest",({commit_ms:n})=>n.
 max,Vr],["connected",n=>n.connections,Le("connection")],["waiting for admission",n=>n.pending_agents,Le("agent")],["reading the feed",n=>n.feed_readers,Le("read\
 er")],["read from memory",n=>n.cache_hits,n=>`${Math.round(n*100)} %`],["recorded",n=>n.events,Le("event")],["stored",n=>n.tasks,Le("task")],["database",n=>n.database_bytes,
-St]],Nn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.element=a("div",{}),this.draw=rt(this.element,i),this.connect={current:null}}update(){
-let{desk:t}=this;this.draw(m`<${gc} desk=${t} /><${yc} desk=${t} /><${up} desk=${t} />
+St],["store",n=>n.store,n=>n]],Nn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.element=a("div",{}),this.draw=rt(this.element,i),this.
+connect={current:null}}update(){let{desk:t}=this;this.draw(m`<${gc} desk=${t} /><${yc} desk=${t} /><${up} desk=${t} />
         <${pc} desk=${t} /><${fp} desk=${t} heading=${this.connect} /><${bp}
           desk=${t}
         /><${gp} desk=${t} />`)}focusConnect(){this.connect.current.focus(),this.connect.current.closest("section").scrollIntoView({block:"nearest"})}};function up({

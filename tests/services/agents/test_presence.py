@@ -73,13 +73,13 @@ async def test_events_of_a_connection_have_its_kind_its_client_and_the_reason_of
     async with workbench.connected(ada, "websocket", "a"):
         pass
     async with workbench.connected(ada, "sse", "b"):
-        await workbench.store.write(lambda tx: presence.close_others(tx, "another server"))
+        await workbench.store.write(lambda tx: presence.close_left_open(tx, [""]))
     events = (await workbench.call("list_events", kinds=["agent.connected", "agent.disconnected"]))["events"]
     assert [event["data"] for event in events] == [
         {"transport": "websocket", "client_id": "a"},
         {"transport": "websocket", "reason": "disconnected"},
         {"transport": "sse", "client_id": "b"},
-        {"transport": "sse", "reason": "the server was restarted"},
+        {"transport": "sse", "reason": "its server has ended"},
     ]
     assert {(event["subject"], event["session"]) for event in events} == {(f"agent:{ada.agent}", ada.session)}
 

@@ -134,7 +134,7 @@ async def test_the_figures_of_a_quiet_project_are_zero(workbench: Workbench) -> 
         performance["pending_agents"],
         performance["tasks"],
     ) == (0, 0, 0, 0)
-    assert performance["cache_hits"] is None
+    assert (performance["cache_hits"], performance["store"]) == (None, ".aiswarm/coordination.db")
     assert performance["database_bytes"] > 0
 
 

@@ -5,11 +5,13 @@ An agent is active while it has a connection, a process or a lease, or sends req
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from workbench.model import SECOND
 from workbench.ops import SYSTEM, Caller, Ctx
 from workbench.ops.duties import duty
+from workbench.services import servers
 from workbench.services.agents.rows import activate, deactivate, session_of
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
@@ -43,10 +45,11 @@ def closed(tx: Tx, connection: int, reason: str = "disconnected") -> None:
         deactivate(tx, agent, reason)
 
 
-def close_others(tx: Tx, server: str) -> None:
-    """Close the connections that earlier servers left open. `server` is the nonce of the present one."""
-    for row in tx.all(SQL.left_open, server=server):
-        closed(tx, row["id"], "the server was restarted")
+def close_left_open(tx: Tx, servers: Collection[str]) -> None:
+    """Close the connections that servers have left open which are gone, by their nonces."""
+    for server in servers:
+        for row in tx.all(SQL.left_open, server=server):
+            closed(tx, row["id"], "its server has ended")
 
 
 def touch_presence(tx: Tx, agent_uid: str) -> None:
@@ -58,6 +61,8 @@ def touch_presence(tx: Tx, agent_uid: str) -> None:
 @duty("expiring presence", lambda settings: min(5.0, settings.silent_seconds / 4), serving=False)
 async def expire_due(ctx: Ctx) -> None:
     """Make agents inactive that have no connection, process or lease and have sent nothing for `silent_seconds`."""
+    if not ctx.local.machine.is_alone and (left := await ctx.read(lambda tx: servers.gone(tx, ctx.settings))):
+        await ctx.of(SYSTEM).write(lambda tx: close_left_open(tx, left))
     silent = int(ctx.settings.silent_seconds * SECOND)
     if await ctx.read(lambda tx: someone_silent(tx, tx.now - silent)):
         await ctx.of(SYSTEM).write(lambda tx: expire_presence(tx, tx.now - silent))

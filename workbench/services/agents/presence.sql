@@ -17,7 +17,7 @@ SELECT 1 AS found FROM connections WHERE agent_id = :agent AND closed_at IS NULL
 SELECT 1 AS found FROM processes WHERE agent_id = :agent AND ended_at IS NULL;
 
 -- name: left_open
-SELECT id FROM connections WHERE closed_at IS NULL AND server <> :server;
+SELECT id FROM connections WHERE closed_at IS NULL AND server = :server;
 
 -- name: silent
 SELECT a.id FROM agents a

@@ -152,18 +152,19 @@ async def recover(ctx: Ctx) -> None:
 
 @duty("running checks", 5.0, wakes=True)
 async def run_asked(ctx: Ctx) -> None:
-    """Run the checks that are asked for, oldest first, `max_checks` at a time, until there are none.
+    """Run the checks that are asked for on this machine, oldest first, `max_checks` at a time, until there are none.
 
     Those that were cut off, by the end of a server or by a fault, are run again. Those whose attempt has ended are
     not: they are forgotten.
     """
-    if any(row["state"] == CheckState.RUNNING for row in await ctx.read(lambda tx: tx.all(SQL.open))):
-        await ctx.write(lambda tx: tx.run(SQL.again))
+    machine = ctx.local.machine.only
+    if any(row["state"] == CheckState.RUNNING for row in await ctx.read(lambda tx: tx.all(SQL.open, machine=machine))):
+        await ctx.write(lambda tx: tx.run(SQL.again, machine=machine))
     running: dict[tuple[int, int], asyncio.Task[None]] = {}
     faults: list[BaseException] = []
     try:
         while True:
-            for row in await ctx.read(lambda tx: tx.all(SQL.waiting)):
+            for row in await ctx.read(lambda tx: tx.all(SQL.waiting, machine=machine)):
                 place = (row["task_id"], row["attempt"])
                 if place not in running and len(running) < ctx.settings.max_checks:
                     running[place] = asyncio.create_task(_run(ctx, row))
@@ -184,8 +185,10 @@ async def run_asked(ctx: Ctx) -> None:
 
 async def _wait_for_another(ctx: Ctx, running: int) -> None:
     """Wait until more checks are asked for than run."""
-    seconds = ctx.settings.wait_limit_seconds
-    await ctx.feed.until(lambda tx: len(tx.all(SQL.open)), lambda n: n > running, "check.asked", seconds=seconds)
+    seconds, machine = ctx.settings.wait_limit_seconds, ctx.local.machine.only
+    await ctx.feed.until(
+        lambda tx: len(tx.all(SQL.open, machine=machine)), lambda n: n > running, "check.asked", seconds=seconds
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,19 @@
 -- name: again
-UPDATE attempt_checks SET state = 'waiting', tries = 0, output = '' WHERE state = 'running';
+UPDATE attempt_checks SET state = 'waiting', tries = 0, output = ''
+WHERE state = 'running' AND (CAST(:machine AS TEXT) IS NULL OR EXISTS (
+    SELECT 1 FROM task_attempts x
+    WHERE x.task_id = attempt_checks.task_id AND x.attempt = attempt_checks.attempt AND x.machine = :machine));
 
 -- name: open
-SELECT task_id, attempt, state FROM attempt_checks WHERE state IN ('waiting', 'running');
+SELECT c.task_id, c.attempt, c.state FROM attempt_checks c
+JOIN task_attempts x ON x.task_id = c.task_id AND x.attempt = c.attempt
+WHERE c.state IN ('waiting', 'running') AND (CAST(:machine AS TEXT) IS NULL OR x.machine = :machine);
 
 -- name: waiting
 SELECT c.*, s.worktree FROM attempt_checks c
 JOIN task_status s ON s.task_id = c.task_id
-WHERE c.state = 'waiting' ORDER BY c.asked_at, c.task_id LIMIT 100;
+JOIN task_attempts x ON x.task_id = c.task_id AND x.attempt = c.attempt
+WHERE c.state = 'waiting' AND (CAST(:machine AS TEXT) IS NULL OR x.machine = :machine) ORDER BY c.asked_at, c.task_id LIMIT 100;
 
 -- name: forget
 DELETE FROM attempt_checks WHERE state IN ('waiting', 'running') AND NOT EXISTS (

@@ -46,4 +46,4 @@ async def end_running(ctx: Ctx) -> None:
     if not ctx.settings.budget_ends_running:
         return
     if agents := await ctx.read(budgets.at_work):
-        await termination.end_each(ctx.of(SYSTEM), agents, USED_UP)
+        await termination.end_each_here(ctx.of(SYSTEM), agents, USED_UP)

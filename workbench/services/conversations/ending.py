@@ -16,6 +16,7 @@ from workbench.providers.frames import AnswerUsage, End
 from workbench.providers.running import AnswerEnding, RunningAnswer
 from workbench.rules.chat import transcript as rules
 from workbench.rules.chat.transcript import FrameKind, Transcript
+from workbench.services import servers
 from workbench.services.conversations import frames, requests, turns
 from workbench.services.conversations.frames import NewFrame
 from workbench.services.conversations.recorder import FrameRecorder
@@ -157,7 +158,7 @@ def _last(conversation_id: str, turn_id: str, outcome: AnswerOutcome, values: Ma
 
 @recovers
 async def recover(ctx: Ctx) -> None:
-    """Record answers as interrupted that are running, but not here: now this server is the only one that makes any."""
+    """Record answers as interrupted that are running, but neither here nor on another machine whose server runs."""
     await ctx.write(lambda tx: _settle(tx, ctx, None))
 
 
@@ -167,9 +168,14 @@ def settle_lost(tx: Tx, ctx: Ctx, conversation_id: str) -> None:
 
 
 def _settle(tx: Tx, ctx: Ctx, only: str | None) -> None:
+    elsewhere = servers.running_elsewhere(tx, ctx)
     for row in tx.all(turns.SQL.running):
         conversation_id = row["conversation_id"]
-        if only in (None, conversation_id) and not ctx.local.answers.is_here(conversation_id):
+        if (
+            row["server"] not in elsewhere
+            and only in (None, conversation_id)
+            and not ctx.local.answers.is_here(conversation_id)
+        ):
             transcript = turns.transcript_of(tx, row["id"])
             usage = AnswerUsage(None, None, 1, None, unmeasured=1) if row["model"] else None  # once at least
             record_end(tx, conversation_id, row["id"], interrupted(usage), transcript, [])

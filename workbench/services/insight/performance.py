@@ -26,10 +26,11 @@ class CommitTimes(Wire):
 class Performance(Wire):
     """Performance of the answering process over the last ten seconds, and the database's connections and counts.
 
-    `cache_hits` is the share of events, since the start, that readers of the feed got from memory instead of from the
-    store; null before the first event.
+    `store` is where the database is. `cache_hits` is the share of events, since the start, that readers of the feed got
+    from memory instead of from the store; null before the first event.
     """
 
+    store: str
     queue_length: int
     writes_per_second: float
     commits_per_second: float
@@ -61,6 +62,7 @@ async def get_performance(ctx: Ctx) -> Performance:
     delivered = feed.handed + feed.fetched
     counts = await ctx.read(_counts)
     return Performance(
+        store=ctx.settings.store,
         queue_length=writer.queue,
         writes_per_second=round(writes / WINDOW_SECONDS, 1),
         commits_per_second=round(len(recent) / WINDOW_SECONDS, 1),

@@ -19,7 +19,7 @@ from workbench.rules.tasks.lifecycle import OPEN
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
 from workbench.services.worktrees.imports import import_new_commits
-from workbench.services.worktrees.rows import KIND, open_worktrees
+from workbench.services.worktrees.rows import KIND, of_here, open_worktrees
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -44,10 +44,12 @@ async def refresh(ctx: Ctx) -> None:
 
 
 async def _refresh(ctx: Ctx) -> None:
-    pending = await ctx.read(lambda tx: approvals.pending(tx, KIND))
+    asked, worktrees = await ctx.read(lambda tx: (approvals.pending(tx, KIND), open_worktrees(tx)))
+    rows = of_here(ctx, worktrees)
+    names = {row["name"] for row in rows}
+    pending = [approval for approval in asked if approval.payload["worktree"] in names]
     if not pending:
         return
-    rows = await ctx.read(open_worktrees)
     repository = await ctx.local.repositories.open()
     await import_new_commits(ctx, repository, rows)
     for approval in pending:
@@ -62,7 +64,8 @@ async def outlook(ctx: Ctx, repository: Repository, what: Mapping[str, Any]) -> 
     Args:
         what: the payload of the approval: `worktree`, `source_commit`, `target`.
     """
-    rows, tasks = await ctx.read(lambda tx: (open_worktrees(tx), _tasks(tx, what["worktree"])))
+    worktrees, tasks = await ctx.read(lambda tx: (open_worktrees(tx), _tasks(tx, what["worktree"])))
+    rows = of_here(ctx, worktrees)
     commits = await to_thread(repository.heads, {what["target"], *(row["branch_name"] for row in rows)})
     shown = tasks | {"unused_gates": await to_thread(_unused_gates, ctx.settings)}
     if what["target"] not in commits:

@@ -14,7 +14,7 @@ from workbench.services.integration import queue
 from workbench.services.integration.merge import merge, next_step, not_merged
 from workbench.services.integration.queue import advance, enqueue
 from workbench.services.worktrees.places import exclusive
-from workbench.services.worktrees.rows import KIND, forget_question, require_worktree_for
+from workbench.services.worktrees.rows import KIND, find_worktree, forget_question, require_worktree_for
 from workbench.store.base import Reader, Row, Tx
 
 
@@ -22,21 +22,41 @@ from workbench.store.base import Reader, Row, Tx
 async def decide_integration(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Queue an approved integration; the feed reports its outcome. A rejection leaves the worktree as it is.
 
-    Without a running server nothing works off the queue, so the merge is made at once and its outcome returned.
+    Without a running server nothing works off the queue, so the merge is made at once and its outcome returned. The
+    worktree of another machine is merged by that machine's server, into the target in its repository.
     """
+    reason, elsewhere = str(choices.get("reason", "")), await _elsewhere(ctx, approval)
+    if not yes and elsewhere:
+        return await ctx.write(lambda tx: _set_rejected_elsewhere(tx, approval, reason, approvals.person_of(ctx)))
     if not yes:
-        return await ctx.local.repositories.shielded(_reject(ctx, approval, str(choices.get("reason", ""))))
+        return await ctx.local.repositories.shielded(_reject(ctx, approval, reason))
     approvals.check_choices(choices, {"despite_gates"})
     despite = choices.get("despite_gates", False)
     if not isinstance(despite, bool):
         raise BadInput("INVALID_ARGUMENTS", "despite_gates must be true or false.", problems=[])
-    if ctx.local.server is not None:
-        return await ctx.write(lambda tx: _queue(tx, approval.id, despite, approvals.person_of(ctx)))
+    if ctx.local.server is not None or elsewhere:
+        return await ctx.write(lambda tx: _queue(tx, approval.id, despite, approvals.person_of(ctx), elsewhere))
     outcome = await ctx.local.repositories.shielded(_approve(ctx, approval.id, despite))
     if outcome["state"] == "queued":
         await advance(ctx)
         return await _outcome(ctx, approval.id)
     return outcome
+
+
+async def _elsewhere(ctx: Ctx, approval: ApprovalInfo) -> str | None:
+    """The other machine that has the worktree; None: this one has it."""
+    row = await ctx.read(lambda tx: find_worktree(tx, approval.payload["worktree"]))
+    return None if row is None or ctx.local.machine.has(row["machine"]) else str(row["machine"])
+
+
+def _set_rejected_elsewhere(tx: Tx, approval: ApprovalInfo, reason: str, person: str | None) -> dict[str, Any]:
+    """Reject the integration of a worktree of another machine, unless that merges it now.
+
+    Raises:
+        Conflict: ``WORKTREE_CLOSED``.
+    """
+    require_worktree_for(tx, approval.payload["worktree"], WorktreeAction.APPROVE)
+    return _set_rejected(tx, approval, reason, person)
 
 
 async def _reject(ctx: Ctx, approval: ApprovalInfo, reason: str) -> dict[str, Any]:
@@ -63,17 +83,17 @@ async def _approve(ctx: Ctx, approval_id: int, despite: bool) -> dict[str, Any]:
             raise
         if step is Next.ASK:
             raise _gates_failed(approval)
-        if step is Next.MERGE and not await ctx.read(lambda tx: tx.all(queue.SQL.queue)):
+        if step is Next.MERGE and not await ctx.read(lambda tx: queue.waiting_here(tx, ctx)):
             return await merge(ctx, repository, row, approval)
         return await ctx.write(lambda tx: enqueue(tx, approval, despite, approvals.person_of(ctx)))
 
 
-def _queue(tx: Tx, approval_id: int, despite: bool, person: str | None) -> dict[str, Any]:
+def _queue(tx: Tx, approval_id: int, despite: bool, person: str | None, elsewhere: str | None) -> dict[str, Any]:
     approval, _ = _require_pending(tx, approval_id)
     gates = [gate["state"] for gate in approval.payload["gates"]]
     if verdict(gates) is Verdict.FAILED and not despite:
         raise _gates_failed(approval)
-    return enqueue(tx, approval, despite, person)
+    return enqueue(tx, approval, despite, person, elsewhere)
 
 
 def _gates_failed(approval: ApprovalInfo) -> Conflict:

@@ -30,7 +30,7 @@ async def check_all(ctx: Ctx) -> None:
     alone on the machine."""
     if await ctx.read(leases.alone):
         return
-    for row in await ctx.read(lambda tx: tx.all(SQL.unchecked)):
+    for row in await ctx.read(lambda tx: tx.all(SQL.unchecked, machine=ctx.local.machine.only)):
         await check(ctx, int(row["approval_id"]))
 
 

@@ -151,7 +151,7 @@ async def finish(ctx: Ctx, repository: Repository, row: Row, approval: ApprovalI
 
     def change(tx: Tx) -> dict[str, Any]:
         close_worktree(tx, row, WorktreeAction.FINISH, commit, Closing(approval.id, target, approval.reason or ""))
-        begin(tx, "rescue", place_of(ctx, row), row["branch_name"], None)
+        begin(tx, ctx.local.machine, "rescue", place_of(ctx, row), row["branch_name"], None)
         decides = approval.payload.get("decides", [])
         outcome = {"worktree": name, "state": "integrated", "commit": commit, "decides": decides}
         with tx.acting(_approver(tx, approval)):

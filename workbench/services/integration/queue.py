@@ -26,14 +26,21 @@ _TRANSIENT = frozenset({"GIT_BUSY", "TARGET_MOVED"})
 """Errors that pass by themselves: the queue tries again."""
 
 
-def enqueue(tx: Tx, approval: ApprovalInfo, despite: bool, person: str | None) -> dict[str, Any]:
-    """Add an approved integration to the queue; return the approval's outcome."""
+def enqueue(
+    tx: Tx, approval: ApprovalInfo, despite: bool, person: str | None, elsewhere: str | None = None
+) -> dict[str, Any]:
+    """Add an approved integration to the queue; return the approval's outcome.
+
+    Args:
+        elsewhere: the other machine whose server merges it; None: this one does.
+    """
     name = approval.payload["worktree"]
     set_worktree_status(tx, name, WorktreeAction.APPROVE)
     tx.run(proposal.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
     tx.run(SQL.enqueue, id=approval.id, despite=int(despite), now=tx.now)
     tx.emit("worktree.integrating", f"worktree:{name}", approval=approval.id)
     outcome = {"worktree": name, "state": "queued", "commit": None}
+    outcome |= {"machine": elsewhere} if elsewhere else {}
     return approvals.decide(tx, approval, "approved", outcome=outcome, person=person)
 
 
@@ -46,11 +53,16 @@ async def advance(ctx: Ctx) -> None:
     Raises:
         Unavailable: ``GIT_BUSY``, errors of the store. Conflict: ``TARGET_MOVED``. Nothing is lost; call it again.
     """
-    while (waiting := await ctx.read(lambda tx: tx.all(SQL.queue))) != []:
+    while (waiting := await ctx.read(lambda tx: waiting_here(tx, ctx))) != []:
         first = int(waiting[0]["approval_id"])
         step = await ctx.local.repositories.shielded(_advance(ctx, first))
         if step is Next.CHECK and not await check(ctx, first):
             return
+
+
+def waiting_here(tx: Reader, ctx: Ctx) -> list[Row]:
+    """The approved integrations of this machine's worktrees, in the order in which they are merged."""
+    return tx.all(SQL.queue, machine=ctx.local.machine.only)
 
 
 async def _advance(ctx: Ctx, approval_id: int) -> Next | None:

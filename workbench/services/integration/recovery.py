@@ -25,7 +25,7 @@ SQL = beside(__file__)
 @repairs
 async def settle_merges(ctx: Ctx, repository: Repository) -> None:
     """Settle interrupted merges: finish those that are in the target, undo the others."""
-    for row in await ctx.read(lambda tx: tx.all(SQL.cut_off)):
+    for row in await ctx.read(lambda tx: tx.all(SQL.cut_off, machine=ctx.local.machine.only)):
         await _settle(ctx, repository, row["name"], row["approval_id"])
 
 
@@ -60,7 +60,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
 @recovers
 async def recover(ctx: Ctx) -> None:
     """Settle everything that a crash interrupted, if there has ever been a worktree."""
-    if await ctx.read(lambda tx: unfinished(tx) or tx.all(proposal.SQL.branches)):
+    if await ctx.read(lambda tx: unfinished(tx, ctx.local.machine) or tx.all(proposal.SQL.branches)):
         async with exclusive(ctx):
             pass
     await clear_gates(ctx)

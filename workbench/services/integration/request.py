@@ -16,7 +16,7 @@ from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration.gate_runner import check
 from workbench.services.integration.proposal import put_question
 from workbench.services.worktrees.places import exclusive
-from workbench.services.worktrees.rows import Branch, WorktreeName, require_own_worktree
+from workbench.services.worktrees.rows import Branch, WorktreeName, require_here, require_own_worktree
 from workbench.trust.withheld import set_but_not_trusted
 
 
@@ -120,6 +120,8 @@ async def _request(ctx: Ctx, name: str, target: str | None, fast_forward: bool |
 
 async def _put(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> ApprovalInfo:
     async with exclusive(ctx) as repository:
-        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, WorktreeAction.APPROVE))
+        row = require_here(
+            ctx, await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, WorktreeAction.APPROVE))
+        )
         forward = ctx.settings.integration_fast_forward if fast_forward is None else fast_forward
         return await put_question(ctx, repository, row, target or row["integration_target"], forward)

@@ -22,7 +22,7 @@ from workbench.definition_files.secret_sources import resolve
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import SECOND, Level, Micros, Wire
 from workbench.ops import SYSTEM, Ctx, op
-from workbench.ops.duties import duty, recovers
+from workbench.ops.duties import duty
 from workbench.rules.definitions.secrets.references import parse
 from workbench.services.notifications.digests import Notification, make, message, notification
 from workbench.store.base import Row, Tx
@@ -49,13 +49,13 @@ Channel = Literal["command", "webhook"]
 Deliver = Callable[[Ctx, Notification], Awaitable[None]]
 
 
-@duty("calling the person's webhook", 0.5)
+@duty("calling the person's webhook", 0.5, once=True)
 async def call_webhook(ctx: Ctx) -> None:
     """Post the digests that wait for the webhook, each by itself."""
     await _deliver_due(ctx, "webhook", _post)
 
 
-@duty("running the person's command", 0.5)
+@duty("running the person's command", 0.5, once=True)
 async def run_command(ctx: Ctx) -> None:
     """Run the command for the digests that wait for it, one after the other."""
     await _deliver_due(ctx, "command", _run)
@@ -85,10 +85,12 @@ async def flush_notifications(ctx: Ctx) -> Flushed:
     return Flushed(waiting=await waiting())
 
 
-@recovers
-async def give_up_cut_off(ctx: Ctx) -> None:
-    """Record what the end of the server cut off: it may have arrived, so it is not delivered again."""
-    if not await ctx.read(lambda tx: tx.all(SQL.cut_off)):
+async def _give_up_cut_off(ctx: Ctx, channel: Channel) -> None:
+    """Record what the end of a server cut off: it may have arrived, so it is not delivered again.
+
+    This process delivers one after the other on a channel, and none now.
+    """
+    if not await ctx.read(lambda tx: tx.all(SQL.cut_off, channel=channel)):
         return
     problem = Unavailable(
         "NOTIFY_INTERRUPTED",
@@ -97,13 +99,14 @@ async def give_up_cut_off(ctx: Ctx) -> None:
     )
 
     def change(tx: Tx) -> None:
-        for row in tx.all(SQL.cut_off):
-            _note(tx, row, row["channel"], problem, again_at=None)
+        for row in tx.all(SQL.cut_off, channel=channel):
+            _note(tx, row, channel, problem, again_at=None)
 
     await ctx.of(SYSTEM).write(change)
 
 
 async def _deliver_due(ctx: Ctx, channel: Channel, deliver: Deliver) -> None:
+    await _give_up_cut_off(ctx, channel)
     for row in await ctx.read(lambda tx: tx.all(SQL.due, channel=channel, now=tx.now)):
         told = notification({name: row[name] for name in Notification.model_fields})
         delivery = asyncio.create_task(_attempt(ctx, channel, row, partial(deliver, ctx, told)))

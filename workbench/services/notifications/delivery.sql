@@ -14,8 +14,8 @@ WHERE notification_id = :id AND channel = :channel;
 UPDATE notification_deliveries SET begun_at = :now WHERE notification_id = :id AND channel = :channel;
 
 -- name: cut_off
-SELECT notification_id AS id, channel, tries FROM notification_deliveries WHERE begun_at IS NOT NULL
-ORDER BY notification_id, channel;
+SELECT notification_id AS id, tries FROM notification_deliveries
+WHERE begun_at IS NOT NULL AND channel = :channel ORDER BY notification_id;
 
 -- name: untried
 SELECT notification_id FROM notification_deliveries WHERE state = 'waiting' AND tries = 0;

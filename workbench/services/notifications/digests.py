@@ -128,7 +128,7 @@ def notification(row: Row) -> Notification:
     return Notification(**{**dict(row), "items": json.loads(row["items"])})
 
 
-@duty("gathering what the person is told", 0.5)
+@duty("gathering what the person is told", 0.5, once=True)
 async def gather(ctx: Ctx) -> None:
     """Make a digest once the first event that the person wants to know of is old enough."""
 

@@ -71,6 +71,8 @@ class Process(Wire):
     """
 
     agent_id: str
+    machine: str
+    """The machine that it runs on. Of one on another machine, its use, its descendants and its log are known there."""
     state: Literal["queued", "running", "ended"]
     running: bool
     pid: int | None
@@ -180,17 +182,23 @@ def require_spawn(tx: Reader, agent_id: str, agent_uid: str) -> Row:
 
 async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, TreeUsage]:
     """The usage of the running processes, by agent."""
-    refs = {row["agent_id"]: process_of(row) for row in rows if row["pid"] and row["ended_at"] is None}
+    refs = {
+        row["agent_id"]: process_of(row)
+        for row in rows
+        if row["pid"] and row["ended_at"] is None and ctx.local.machine.has(row["machine"])
+    }
     usages = await asyncio.to_thread(ctx.local.processes.usage, list(refs.values())) if refs else {}
     return {agent: usages[ref] for agent, ref in refs.items()}
 
 
 def _process(ctx: Ctx, agent_id: str, row: Row, usage: TreeUsage | None, tail: Tail = Tail([], None)) -> Process:
     request: dict[str, Any] = json.loads(row["request"])
-    state = _state(row)
+    state, machine = _state(row), row["machine"] or ctx.local.machine.name
+    log = str(log_of(ctx, row["agent_id"]))
     usage = usage or TreeUsage()
     return Process(
         agent_id=agent_id,
+        machine=machine,
         state=state,
         running=state == "running",
         pid=row["pid"] if state != "queued" else None,
@@ -217,7 +225,7 @@ def _process(ctx: Ctx, agent_id: str, row: Row, usage: TreeUsage | None, tail: T
         reason=row["reason"] if state != "queued" else None,
         spawned_at=row["spawned_at"] or row["asked_at"],
         ended_at=row["ended_at"] if state == "ended" else None,
-        log=str(log_of(ctx, row["agent_id"])),
+        log=log if ctx.local.machine.has(machine) else f"{machine}:{log_of(ctx, row['agent_id']).name}",
         log_tail=tail.lines,
         log_after=tail.after,
         queue_place=row["place"] if row["state"] == "queued" else None,
@@ -234,6 +242,9 @@ def _tail(ctx: Ctx, row: Row, most: int, after: int | None) -> Tail:
     """Lines of the log of an agent, without secrets: the last ones, or the next ones after a byte."""
     if not most:
         return Tail([], after)
+    if not ctx.local.machine.has(row["machine"]):
+        told = [f"The log of this agent is on the machine {row['machine']}: read it there."] if after is None else []
+        return Tail(told, after or 0)
     try:
         with log_of(ctx, row["agent_id"]).open("rb") as log:
             size = os.fstat(log.fileno()).st_size

@@ -1,8 +1,8 @@
 -- name: of_agent
-SELECT s.agent_id, s.profile, s.request, s.confinement, s.state, s.asked_at, s.scratch,
+SELECT s.agent_id, s.profile, s.request, s.confinement, s.state, s.asked_at, s.scratch, s.machine,
     COALESCE(p.reason, s.reason) AS reason, p.pid, p.started, p.mark, p.spawned_at, p.ended_at, p.exit_code,
     a.assigned_worktree AS worktree, d.name AS definition, p.definition_hash, p.prompt_hash, p.include,
-    (SELECT COUNT(*) FROM spawns w WHERE w.state = 'queued' AND s.state = 'queued'
+    (SELECT COUNT(*) FROM spawns w WHERE w.state = 'queued' AND s.state = 'queued' AND w.machine = s.machine
         AND (w.asked_at < s.asked_at OR (w.asked_at = s.asked_at AND w.agent_id <= s.agent_id))) AS place
 FROM spawns s
 JOIN agents a ON a.id = s.agent_id

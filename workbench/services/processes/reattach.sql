@@ -1,5 +1,5 @@
 -- name: interrupted
-SELECT agent_id FROM spawns WHERE state = 'starting' ORDER BY asked_at;
+SELECT agent_id FROM spawns WHERE state = 'starting' AND (CAST(:machine AS TEXT) IS NULL OR machine = :machine) ORDER BY asked_at;
 
 -- name: queue
 UPDATE spawns SET state = 'queued' WHERE agent_id = :agent AND state = 'starting';

@@ -47,7 +47,7 @@ async def sample(ctx: Ctx) -> None:
     """Record what the running processes use, of those for which it has changed."""
     if not ctx.settings.process_sample_seconds:
         return
-    agents, runs = await ctx.read(lambda tx: (tx.all(SQL.agents), tx.all(SQL.runs)))
+    agents, runs = await ctx.read(lambda tx: (tx.all(SQL.agents, machine=ctx.local.machine.only), tx.all(SQL.runs)))
     processes = [Sampled("agent", row["agent_id"], process_of(row)) for row in agents]
     processes += [Sampled("tool server", key.name, ref) for key, ref in ctx.local.upstreams.programs()]
     if runs:
@@ -83,7 +83,7 @@ def _kernels(runs: Sequence[Row], project: str) -> Iterator[Sampled]:
             yield Sampled("run", str(row["id"]), named)
 
 
-@duty("pruning samples of processes", 600.0)
+@duty("pruning samples of processes", 600.0, once=True)
 async def prune(ctx: Ctx) -> None:
     """Thin what is older than an hour, and delete what is no longer kept."""
     now = ctx.store.now()

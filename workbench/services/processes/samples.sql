@@ -1,7 +1,7 @@
 -- name: agents
-SELECT agent_id, pid, started, mark FROM processes
-WHERE pid IS NOT NULL AND ended_at IS NULL
-ORDER BY spawned_at, agent_id;
+SELECT p.agent_id, p.pid, p.started, p.mark FROM processes p LEFT JOIN spawns s ON s.agent_id = p.agent_id
+WHERE p.pid IS NOT NULL AND p.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine)
+ORDER BY p.spawned_at, p.agent_id;
 
 -- name: runs
 SELECT id, key, sweep_id, process FROM runs WHERE state = 'running' AND process IS NOT NULL ORDER BY id;

@@ -14,7 +14,7 @@ from workbench.model import SECOND
 from workbench.ops import SYSTEM, Ctx
 from workbench.ops.duties import duty
 from workbench.services.processes.processes import log_of
-from workbench.store.base import Row, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -28,7 +28,12 @@ async def notice(ctx: Ctx) -> None:
     """Mark the agents that have been silent for `stall_seconds`, and take the mark from those that are heard again."""
     stall = ctx.settings.stall_seconds
     since = ctx.store.now() - int(stall * SECOND)
-    working, marked = await ctx.read(lambda tx: (tx.all(SQL.working, since=since), tx.all(SQL.marked)))
+    machine = ctx.local.machine.only
+
+    def question(tx: Reader) -> tuple[list[Row], list[Row]]:
+        return tx.all(SQL.working, since=since, machine=machine), tx.all(SQL.marked, machine=machine)
+
+    working, marked = await ctx.read(question)
     heard = await asyncio.to_thread(_heard, ctx, working)
     silent = {
         row["agent_id"]: (row, at)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.errors import Conflict, Hint, Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.ops.duties import duty
 from workbench.process import ProcessRef
@@ -20,7 +21,7 @@ from workbench.rules import access
 from workbench.services.agents.rows import on_agent_exit
 from workbench.services.tasks import attempts
 from workbench.state.root import identity
-from workbench.store.base import Row, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 from workbench.system.tree_removal import remove_tree
 
@@ -31,6 +32,9 @@ KILL_SECONDS = 5.0
 RETRY_KILL_SECONDS = 0.5
 """The same when a survivor is killed again."""
 
+ASK_SECONDS = 10.0
+"""How long to wait for the server of another machine that was asked to end a process."""
+
 WATCH_SECONDS = 0.25
 """How soon running processes are looked at again: their end is no event."""
 
@@ -40,27 +44,87 @@ log = logging.getLogger(__name__)
 async def end(ctx: Ctx, agent_uid: str, reason: str, *, keep: bool = False) -> bool:
     """End an agent's process, or cancel its pending start; False if it has neither.
 
+    A process of another machine is ended by that machine's server, which is asked to.
+
     Args:
         keep: the agent is about to be restarted, so its registration stays as it is.
 
     Raises:
-        Unavailable: ``PROCESS_SURVIVED``: the process is now a survivor.
+        Unavailable: ``PROCESS_SURVIVED``: the process is now a survivor. Conflict: ``ON_ANOTHER_MACHINE``: its server
+            has not ended it yet; it will when it runs.
     """
     row = await ctx.read(lambda tx: tx.one(SQL.running_of, agent=agent_uid))
     if row is None:
         return await ctx.write(lambda tx: give_up(tx, agent_uid, reason, keep=keep))
+    if not ctx.local.machine.has(row["machine"]):
+        await _ask(ctx, row, reason)
+        return True
     await _terminate(ctx, row, "agent.terminated", reason, keep=keep)
     return True
 
 
+async def _ask(ctx: Ctx, row: Row, reason: str) -> None:
+    """Ask the server of another machine to end a process, and wait a while for it.
+
+    Raises:
+        Conflict: ``ON_ANOTHER_MACHINE``.
+    """
+    agent, subject = row["agent_id"], f"agent:{row['agent_id']}"
+
+    def change(tx: Tx) -> None:
+        tx.run(SQL.ask, agent=agent, reason=reason)
+        tx.emit("agent.end_asked", subject, machine=row["machine"], reason=reason)
+
+    await ctx.write(change)
+    left = await ctx.feed.until(
+        lambda tx: tx.one(SQL.running_of, agent=agent), lambda left: left is None, "agent.*", seconds=ASK_SECONDS
+    )
+    if left is not None:
+        name, machine = row["assigned_agent_id"], row["machine"]
+        raise Conflict(
+            "ON_ANOTHER_MACHINE",
+            f"{name} runs on the machine {machine}. Its server was asked to end it, and does so as soon as it runs.",
+            Hint("list_servers", "{} says whether it does."),
+            machine=machine,
+        )
+
+
+@duty("ending what other machines ask to end", 5.0, wakes=True)
+async def end_asked(ctx: Ctx) -> None:
+    """End the agents of this machine that another one was asked to end."""
+    machine = ctx.local.machine
+    if machine.is_alone:
+        return
+    for row in await ctx.read(lambda tx: tx.all(SQL.asked, machine=machine.name)):
+        await _for_each([row], lambda row: end(ctx, row["agent_id"], row["end_asked"]))
+        await ctx.write(partial(_answered, agent=row["agent_id"]))
+
+
+def _answered(tx: Tx, agent: str) -> None:
+    tx.run(SQL.ask, agent=agent, reason=None)
+
+
 async def end_all(ctx: Ctx, reason: str, worktree: str | None = None) -> None:
-    """End all agents' processes, or those of one worktree, concurrently, and cancel pending starts.
+    """End all agents' processes on this machine, or those of one worktree, concurrently, and cancel pending starts.
 
     Survivors and store failures are logged, not raised, so that the caller can go on.
     """
-    queued = await ctx.read(lambda tx: tx.all(SQL.waiting, worktree=worktree))
-    running = await ctx.read(lambda tx: tx.all(SQL.running, worktree=worktree))
+    machine = ctx.local.machine.only
+    queued = await ctx.read(lambda tx: tx.all(SQL.waiting, worktree=worktree, machine=machine))
+    running = await ctx.read(lambda tx: running_here(tx, ctx, worktree))
     await _for_each([*queued, *running], lambda row: end(ctx, row["agent_id"], reason))
+
+
+def running_here(tx: Reader, ctx: Ctx, worktree: str | None = None) -> list[Row]:
+    """The processes of this machine that run, or those of one worktree, as far as is recorded; without survivors."""
+    return tx.all(SQL.running, worktree=worktree, machine=ctx.local.machine.only)
+
+
+async def end_each_here(ctx: Ctx, agent_uids: Sequence[str], reason: str) -> None:
+    """As `end_each`, but only what runs on this machine: every machine's server does it for its own."""
+    machine = ctx.local.machine.only
+    here = await ctx.read(lambda tx: [uid for uid in agent_uids if tx.one(SQL.here, agent=uid, machine=machine)])
+    await end_each(ctx, here, reason)
 
 
 async def end_each(ctx: Ctx, agent_uids: Sequence[str], reason: str) -> None:
@@ -70,7 +134,10 @@ async def end_each(ctx: Ctx, agent_uids: Sequence[str], reason: str) -> None:
 
 async def remove_left_scratch(ctx: Ctx) -> None:
     """Remove the scratch directories that an earlier server left, of processes that have ended."""
-    await _for_each(await ctx.read(lambda tx: tx.all(SQL.left_scratch)), lambda row: _remove_scratch(ctx, row))
+    await _for_each(
+        await ctx.read(lambda tx: tx.all(SQL.left_scratch, machine=ctx.local.machine.only)),
+        lambda row: _remove_scratch(ctx, row),
+    )
 
 
 async def record_exits(ctx: Ctx, rows: Sequence[Row]) -> None:
@@ -93,7 +160,7 @@ async def reap(ctx: Ctx) -> float | None:
     Their tasks are released only then: the command of a worker that was killed may still be running.
     While any run, they are looked at again soon.
     """
-    rows = await ctx.read(lambda tx: tx.all(SQL.running, worktree=None))
+    rows = await ctx.read(lambda tx: running_here(tx, ctx))
     exited = [row for row in rows if ctx.local.processes.ended_by_itself(process_of(row))]
     await _for_each(exited, lambda row: _terminate(ctx, row, "agent.exited", ""))
     return WATCH_SECONDS if rows else None
@@ -102,7 +169,7 @@ async def reap(ctx: Ctx) -> float | None:
 @duty("ending survivors", 5.0)
 async def end_survivors(ctx: Ctx) -> None:
     """Try again to end the survivors, and record those that have ended since."""
-    rows = await ctx.read(lambda tx: tx.all(SQL.survivors))
+    rows = await ctx.read(lambda tx: tx.all(SQL.survivors, machine=ctx.local.machine.only))
     await _for_each(rows, lambda row: _terminate(ctx, row, "agent.exited", row["reason"], again=True))
 
 

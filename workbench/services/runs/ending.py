@@ -96,7 +96,7 @@ async def end_left_agents(ctx: Ctx) -> None:
     """End the agents that lost runs of sweeps started for themselves: the process that had to end them is gone."""
     rows = await ctx.read(lambda tx: tx.all(SQL.left))
     if rows:
-        await termination.end_each(ctx, [row["agent_id"] for row in rows], "The run that started it was lost.")
+        await termination.end_each_here(ctx, [row["agent_id"] for row in rows], "The run that started it was lost.")
 
 
 async def settle_before_reading(ctx: Ctx) -> None:

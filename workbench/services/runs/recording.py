@@ -117,7 +117,7 @@ async def get_run_series(
     return await ctx.read(question)
 
 
-@duty("announcing metrics", 1.0)
+@duty("announcing metrics", 1.0, once=True)
 async def announce(ctx: Ctx) -> None:
     """Announce values that were recorded since their runs were announced last."""
     if await ctx.read(lambda tx: tx.one(SQL.unannounced)):

@@ -31,7 +31,7 @@ async def fall_back(ctx: Ctx) -> None:
     profiles = allowed(ctx.settings.agent_fallback)
     if not profiles:
         return
-    agents = await ctx.read(lambda tx: tx.all(SQL.idle, now=tx.now))
+    agents = await ctx.read(lambda tx: tx.all(SQL.idle, now=tx.now, machine=ctx.local.machine.only))
     if not agents:
         return
     held = {row["profile"] for row in await ctx.read(lambda tx: tx.all(SQL.held_profiles, now=tx.now))}

@@ -8,7 +8,7 @@ EXISTS (SELECT 1 FROM holds h WHERE h.ended = 0 AND (h.until IS NULL OR h.until 
 SELECT a.id, a.assigned_agent_id AS name, a.session_id, p.profile, p.preferred, CASE WHEN {{held}} THEN 1 ELSE 0 END AS held
 FROM agent_programs p JOIN agents a ON a.id = p.agent_id JOIN spawns s ON s.agent_id = a.id
 JOIN processes x ON x.agent_id = a.id
-WHERE s.state = 'started' AND x.ended_at IS NULL AND x.reason IS NULL AND (p.preferred IS NOT NULL OR {{held}})
+WHERE s.state = 'started' AND (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine) AND x.ended_at IS NULL AND x.reason IS NULL AND (p.preferred IS NOT NULL OR {{held}})
   AND NOT EXISTS (SELECT 1 FROM task_status k WHERE k.assigned_agent_id = a.id AND k.status IN ('claimed', 'in_progress'))
 ORDER BY a.registered_at, a.id;
 

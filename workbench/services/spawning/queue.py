@@ -33,12 +33,13 @@ async def start_queued(ctx: Ctx) -> None:
 
 
 def _startable(tx: Reader, ctx: Ctx) -> list[Row]:
-    """The queued agents that may start now, in order; those of planners at their limit are skipped."""
-    busy = tx.all(SQL.busy)
+    """The queued agents of this machine that may start now, in order; those of planners at their limit are skipped."""
+    machine = ctx.local.machine.only
+    busy = tx.all(SQL.busy, machine=machine)
     free = ctx.settings.max_agents_running - len(busy)
     shares = Counter(row["spawned_by"] for row in busy if row["spawned_by"])
     agents: list[Row] = []
-    for row in tx.all(SQL.queue):
+    for row in tx.all(SQL.queue, machine=machine):
         if len(agents) >= free:
             break
         if row["spawned_by"] and shares[row["spawned_by"]] >= ctx.settings.max_agents_per_planner:

@@ -166,7 +166,7 @@ async def learn_secrets(ctx: Ctx, request: SpawnRequest, environment: Mapping[st
 @recovers
 async def recover(ctx: Ctx) -> None:
     """Learn the secrets of the workers that an earlier server left running."""
-    for spawn in await ctx.read(lambda tx: tx.all(SQL.running)):
+    for spawn in await ctx.read(lambda tx: tx.all(SQL.running, machine=ctx.local.machine.only)):
         request = SpawnRequest.of(spawn)
         with suppress(WorkbenchError):  # their variables are lost, or their profile: nothing more is known of them
             await environment_of(ctx, spawn["agent_id"], request)

@@ -1,6 +1,6 @@
 -- name: add
-INSERT INTO spawns (agent_id, profile, request, confinement, state, spawned_by, asked_at)
-VALUES (:agent, :profile, :request, '{"enforced": false, "missing": []}', 'queued', :parent, :now);
+INSERT INTO spawns (agent_id, profile, request, confinement, state, spawned_by, machine, asked_at)
+VALUES (:agent, :profile, :request, '{"enforced": false, "missing": []}', 'queued', :parent, :machine, :now);
 
 -- name: get
 SELECT s.*, a.assigned_agent_id, a.name, a.persona_id, a.assigned_worktree, a.registration_status, a.deleted_at,
@@ -10,18 +10,19 @@ WHERE s.agent_id = :agent;
 
 -- name: busy
 SELECT s.agent_id, s.spawned_by FROM spawns s LEFT JOIN processes p ON p.agent_id = s.agent_id
-WHERE s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL AND p.reason IS NULL);
+WHERE (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine)
+  AND (s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL AND p.reason IS NULL));
 
 -- name: running
 SELECT s.agent_id, s.profile, s.request FROM spawns s JOIN processes p ON p.agent_id = s.agent_id
-WHERE p.ended_at IS NULL;
+WHERE p.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine);
 
 -- name: queue
 SELECT s.agent_id, s.spawned_by, a.registration_status, a.deleted_at FROM spawns s JOIN agents a ON a.id = s.agent_id
-WHERE s.state = 'queued' ORDER BY s.asked_at, s.agent_id;
+WHERE s.state = 'queued' AND (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine) ORDER BY s.asked_at, s.agent_id;
 
 -- name: queue_again
-UPDATE spawns SET state = 'queued', reason = NULL, asked_at = :now WHERE agent_id = :agent;
+UPDATE spawns SET state = 'queued', reason = NULL, end_asked = NULL, asked_at = :now WHERE agent_id = :agent;
 
 -- name: starting
 UPDATE spawns SET state = 'starting' WHERE agent_id = :agent AND state = 'queued';

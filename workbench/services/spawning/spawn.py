@@ -165,6 +165,7 @@ async def restart(
             raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Spawn another.")
         spawn = tx.one(SQL.get, agent=agent["id"])
         assert spawn is not None, "it was there a moment ago"
+        ctx.local.machine.require(spawn["machine"], agent_id)
         places.check_place(tx, ctx, agent["assigned_worktree"])
         return agent, spawn
 
@@ -203,7 +204,7 @@ async def _register(ctx: Ctx, who: Newcomer, request: SpawnRequest) -> tuple[Reg
     """Register an agent and queue it, in one transaction; also its internal id, and whether it got a slot."""
 
     def change(tx: Tx) -> tuple[Registered, str, bool]:
-        waiting = len(tx.all(SQL.queue))
+        waiting = len(tx.all(SQL.queue, machine=ctx.local.machine.only))
         if waiting >= ctx.settings.max_agents_queued:
             raise Unavailable(
                 "TOO_MANY_AGENTS",
@@ -214,7 +215,7 @@ async def _register(ctx: Ctx, who: Newcomer, request: SpawnRequest) -> tuple[Reg
         registration = add_pending(tx, ctx, token=token, parent=parent, profile=request.profile, **who.registration)
         agent: str = require_agent(tx, registration.agent_id)["id"]
         values = {"agent": agent, "profile": request.profile, "request": request.as_json(), "parent": parent}
-        tx.run(SQL.add, values, now=tx.now)
+        tx.run(SQL.add, values, machine=ctx.local.machine.name, now=tx.now)
         return registration, agent, take_slot(tx, ctx, agent)
 
     registration, agent_uid, at_once = await ctx.write(change)

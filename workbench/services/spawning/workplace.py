@@ -27,7 +27,7 @@ from workbench.services.tasks.rows import visible_row
 from workbench.services.worktrees.creation import create_with_workplace
 from workbench.services.worktrees.kept_work import writer_lock
 from workbench.services.worktrees.places import place_of
-from workbench.services.worktrees.rows import check_owner, find_worktree
+from workbench.services.worktrees.rows import check_owner, find_worktree, require_here
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -68,7 +68,7 @@ def check_place(tx: Reader, ctx: Ctx, worktree: str | None) -> None:
                 "WORKTREE_REQUIRED", "Agents have to work in a worktree here. Give assigned_worktree or new_worktree."
             )
         return
-    check_owner(ctx.caller, _active(tx, access.check_worktree_name(worktree)))
+    check_owner(ctx.caller, require_here(ctx, _active(tx, access.check_worktree_name(worktree))))
 
 
 def _active(tx: Reader, worktree: str) -> Row:

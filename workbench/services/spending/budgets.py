@@ -344,7 +344,7 @@ def _ask_or_withdraw(tx: Tx, row: Row, used_up: list[str], spent: Mapping[str, f
         approvals.ask(tx, KIND, f"budget:{scope}", payload, requester=SYSTEM.name)
 
 
-@duty("asking about budgets", 2.0, wakes=True)
+@duty("asking about budgets", 2.0, wakes=True, once=True)
 async def ask_about_used_up(ctx: Ctx) -> None:
     """Ask about budgets that are used up once work waits for them, and no longer when none does; see whether the time
     of others is used up.

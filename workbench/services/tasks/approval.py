@@ -303,7 +303,7 @@ def _spending(limit: SpendingLimit) -> str:
 
 
 @refreshes_approvals
-@duty("refreshing questions about plans", 1.0, share=0.05)
+@duty("refreshing questions about plans", 1.0, share=0.05, once=True)
 async def refresh(ctx: Ctx) -> None:
     """Bring the questions about plans up to date: tasks were added to them, cancelled, or changed."""
 

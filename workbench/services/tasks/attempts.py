@@ -233,14 +233,14 @@ def open_in(tx: Reader, worktree: str) -> list[Row]:
     return tx.all(SQL.open_in, worktree=worktree)
 
 
-def ended(tx: Reader, tried_before: int) -> list[Row]:
-    """The attempts that have ended and whose work is not yet put away."""
-    return tx.all(SQL.ended_work, tried_before=tried_before)
+def ended(tx: Reader, machine: str | None, tried_before: int) -> list[Row]:
+    """The attempts on a machine, or all (None), that have ended and whose work is not yet put away."""
+    return tx.all(SQL.ended_work, machine=machine, tried_before=tried_before)
 
 
 def not_put_away(tx: Reader) -> list[Row]:
     """The attempts that have ended and whose work could not be put away; each says why."""
-    return [work for work in ended(tx, EVER) if work["problem"]]
+    return [work for work in ended(tx, None, EVER) if work["problem"]]
 
 
 def wait(tx: Tx, row: Row, reason: str) -> None:
@@ -290,9 +290,9 @@ def close(tx: Tx, task_id: int, attempt: int, problem: str | None = None) -> boo
     return bool(tx.run(SQL.close_work, task_id=task_id, attempt=attempt, problem=problem, now=tx.now))
 
 
-def all_kept(tx: Reader) -> list[Row]:
-    """The attempts whose work is kept, oldest first."""
-    return tx.all(SQL.kept)
+def all_kept(tx: Reader, machine: str | None) -> list[Row]:
+    """The attempts on a machine, or all (None), whose work is kept, oldest first."""
+    return tx.all(SQL.kept, machine=machine)
 
 
 def forget(tx: Tx, task_id: int, attempt: int) -> None:

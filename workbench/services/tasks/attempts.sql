@@ -27,7 +27,7 @@ UPDATE task_status SET status = 'failed', completed_at = :now, lease_expires_at 
 WHERE task_id = :task_id;
 
 -- part: work
-SELECT w.*, x.ended_at, x.outcome, a.assigned_agent_id AS agent, s.lease_expires_at
+SELECT w.*, x.ended_at, x.outcome, x.machine, a.assigned_agent_id AS agent, s.lease_expires_at
 FROM attempt_work w
 JOIN task_attempts x ON x.task_id = w.task_id AND x.attempt = w.attempt
 JOIN task_status s ON s.task_id = w.task_id
@@ -49,6 +49,7 @@ WHERE w.worktree = :worktree AND w.state = 'open' ORDER BY w.task_id, w.attempt;
 -- Ended attempts whose work is not yet put away; those with a problem are tried again after a pause.
 {{work}}
 WHERE w.worktree IS NOT NULL AND w.state = 'open' AND x.ended_at IS NOT NULL
+  AND (CAST(:machine AS TEXT) IS NULL OR x.machine = :machine)
   AND (w.tried_at IS NULL OR w.tried_at <= :tried_before)
 ORDER BY w.task_id, w.attempt LIMIT 100;
 
@@ -78,8 +79,10 @@ UPDATE attempt_work SET state = 'over', over_at = :now, waits_for = NULL, proble
 WHERE task_id = :task_id AND attempt = :attempt AND state <> 'over';
 
 -- name: kept
-SELECT task_id, attempt, kept_commit, bytes, over_at FROM attempt_work
-WHERE kept_commit IS NOT NULL AND state = 'over' ORDER BY over_at, task_id, attempt;
+SELECT w.task_id, w.attempt, w.kept_commit, w.bytes, w.over_at FROM attempt_work w
+JOIN task_attempts x ON x.task_id = w.task_id AND x.attempt = w.attempt
+WHERE w.kept_commit IS NOT NULL AND w.state = 'over' AND (CAST(:machine AS TEXT) IS NULL OR x.machine = :machine)
+ORDER BY w.over_at, w.task_id, w.attempt;
 
 -- name: forget
 UPDATE attempt_work SET kept_commit = NULL, problem = 'What it made was pruned.'

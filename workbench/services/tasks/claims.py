@@ -87,14 +87,16 @@ def candidates(tx: Reader, ctx: Ctx, me: str, limit: int) -> list[Row]:
 
     None for an agent whose session is deleted, that is held (`workbench.services.holds`), or whose budget is used up.
     """
-    return _candidates(tx, ctx.caller, me, limit, leases.waits(tx, ctx.settings))
+    return _candidates(tx, ctx, me, limit, leases.waits(tx, ctx.settings))
 
 
-def _candidates(tx: Reader, caller: Caller, me: str, limit: int, waits: Waits, needs: str | None = None) -> list[Row]:
+def _candidates(tx: Reader, ctx: Ctx, me: str, limit: int, waits: Waits, needs: str | None = None) -> list[Row]:
     """As `candidates`, or with `needs` those that wait for just these, as they are stored."""
+    caller = ctx.caller
     if _deleted_session(tx, caller) or holds.active(tx, me) or budgets.obstacle(tx, None, me):
         return []
     place = {"worktree": caller.worktree or "", "session": caller.session or "", "commands": int(caller.commands_only)}
+    place |= {"machine": ctx.local.machine.only}
     place |= {"unmet": waits.unmet, "waiting": 0, "alone": waits.alone}
     place |= {} if needs is None else {"unmet": json.dumps([needs]), "waiting": 1, "alone": 0}
     return tx.all(SQL.candidates, place | {"agent": me, "persona": caller.persona, "limit": limit})
@@ -103,7 +105,7 @@ def _candidates(tx: Reader, caller: Caller, me: str, limit: int, waits: Waits, n
 def line_up(tx: Tx, ctx: Ctx, me: str, waits: Waits) -> None:
     """Have the first tasks that the caller could do, if they were not short of something, wait for their turn."""
     for needs in waits.short:
-        for row in _candidates(tx, ctx.caller, me, 1, waits, needs):
+        for row in _candidates(tx, ctx, me, 1, waits, needs):
             leases.note_wait(tx, row)
 
 
@@ -114,20 +116,19 @@ def _deleted_session(tx: Reader, caller: Caller) -> str | None:
 
 
 def _claim(tx: Tx, ctx: Ctx, me: str, task_id: int | None) -> ClaimedTask:
-    caller = ctx.caller
     held = [row["id"] for row in held_by(tx, me)]
     if held and task_id in (None, *held):
         return ClaimedTask(task=_assignment(tx, require_task(tx, task_id or held[0]), me))
     if task_id is not None:
-        row = visible_row(tx, caller, task_id)
+        row = visible_row(tx, ctx.caller, task_id)
         _require_claimable(tx, row, ctx, me)
-        return ClaimedTask(task=_take(tx, me, task_id, leases.waits(tx, ctx.settings)))
+        return ClaimedTask(task=_take(tx, ctx, me, task_id, leases.waits(tx, ctx.settings)))
     waits = leases.waits(tx, ctx.settings)
     line_up(tx, ctx, me, waits)
     if waits.short:  # what waits long enough has its turn now
         waits = leases.waits(tx, ctx.settings)
-    while best := _candidates(tx, caller, me, 1, waits):
-        if task := _take(tx, me, best[0]["task_id"], waits):
+    while best := _candidates(tx, ctx, me, 1, waits):
+        if task := _take(tx, ctx, me, best[0]["task_id"], waits):
             return ClaimedTask(task=task)
     return ClaimedTask(task=None)
 
@@ -136,10 +137,13 @@ def _require_claimable(tx: Reader, row: Row, ctx: Ctx, me: str) -> None:
     """Refuse an agent that cannot claim a task now, with every reason.
 
     Raises:
+        Conflict: ``ON_ANOTHER_MACHINE``.
         Conflict: ``TASK_NOT_CLAIMABLE``; `details.reasons` are the codes of `ClaimReason` and `details.blocked_by` the
             dependencies that the task waits for.
     """
     caller, unmet = ctx.caller, blockers(tx, row)
+    if row["worktree"] and (place := tx.one(SQL.machine_of, worktree=row["worktree"])):
+        ctx.local.machine.require(place["machine"], f"The worktree {row['worktree']} of task {row['id']}")
     candidate = ClaimCandidate(
         status=TaskState(row["status"]),
         holder=row["holder"],
@@ -168,13 +172,16 @@ def _require_claimable(tx: Reader, row: Row, ctx: Ctx, me: str) -> None:
         )
 
 
-def _take(tx: Tx, me: str, task_id: int, waits: Waits) -> Assignment | None:
+def _take(tx: Tx, ctx: Ctx, me: str, task_id: int, waits: Waits) -> Assignment | None:
     """Claim a task; None if it cannot be claimed now."""
     if not tx.run(SQL.claim, task_id=task_id, agent=me, now=tx.now):
         return None
     row = require_row(tx, task_id)
     place = spent.place(tx, task_id, me)
-    tx.run(SQL.add_attempt, place.columns, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
+    machine = ctx.local.machine.name
+    tx.run(
+        SQL.add_attempt, place.columns, task_id=task_id, attempt=row["attempt"], agent=me, machine=machine, now=tx.now
+    )
     leased = leases.take(tx, task_id, row["attempt"]) if waits.is_any else None
     spent.begin(tx, place.scopes)
     budgets.follow(tx, place.scopes)

@@ -1,8 +1,10 @@
 -- part: fits
 -- An agent without a model does tasks with a command only; nobody begins one whose budget, that of a task above it or of
 -- its plan is used up, whose needs cannot be met (`waiting`: only those), or beside a task that is alone, but for what is
--- part of that.
-(CAST(:unmet AS TEXT) = '[]' OR (CAST(:waiting AS {{big}}) = 1) = (COALESCE(needs,
+-- part of that. Tasks in worktrees are done on the machine that has the worktree (`machine`; null: there is one).
+(CAST(:machine AS TEXT) IS NULL OR worktree = ''
+        OR EXISTS (SELECT 1 FROM worktrees h WHERE h.name = worktree AND h.machine = :machine))
+    AND (CAST(:unmet AS TEXT) = '[]' OR (CAST(:waiting AS {{big}}) = 1) = (COALESCE(needs,
         (SELECT p.needs FROM personas p WHERE p.id = persona_id), '') IN (SELECT n.value FROM {{rows_of unmet}} AS n)))
     AND (CAST(:commands AS {{big}}) = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = task_id AND t.run IS NOT NULL))
     AND NOT EXISTS (SELECT 1 FROM budgets b WHERE b.used_up <> '' AND (b.scope = 'plan:' || (SELECT p.plan FROM tasks p WHERE p.id = task_id)
@@ -52,6 +54,9 @@ SELECT task_id FROM (
 ) AS found
 ORDER BY rank, priority DESC, task_id LIMIT :limit;
 
+-- name: machine_of
+SELECT machine FROM worktrees WHERE name = :worktree;
+
 -- name: deleted_session
 SELECT s.name FROM sessions s JOIN projects p ON p.id = s.project_id
 WHERE s.id = :id AND COALESCE(s.deleted_at, p.deleted_at) IS NOT NULL;
@@ -64,10 +69,10 @@ WHERE task_id = :task_id AND status = 'pending' AND unmet = 0 AND not_before IS 
 
 -- name: add_attempt
 INSERT INTO task_attempts (task_id, attempt, agent_id, claimed_at, definition_id, definition_hash, prompt_hash, include,
-    profile, plan, session_id, persona_id, run_id)
+    profile, plan, session_id, persona_id, run_id, machine)
 SELECT CAST(:task_id AS {{big}}), CAST(:attempt AS {{big}}), a.id, CAST(:now AS {{big}}), a.definition_id, a.definition_hash,
     a.prompt_hash, a.include, p.profile, CAST(:plan AS TEXT), CAST(:session_id AS TEXT), CAST(:persona_id AS TEXT),
-    CAST(:run_id AS {{big}})
+    CAST(:run_id AS {{big}}), CAST(:machine AS TEXT)
 FROM agents a LEFT JOIN agent_programs p ON p.agent_id = a.id WHERE a.id = :agent;
 
 -- name: renew

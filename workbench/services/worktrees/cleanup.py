@@ -65,7 +65,10 @@ async def _prune(ctx: Ctx, apply: bool) -> Pruned:
         rows = {row["name"]: row for row in await ctx.read(all_worktrees)}
         begin = await checkouts.begin_of_use(ctx)
         items = await to_thread(lambda: list(_Survey(ctx, rows, begin).items()))
-        kept = {(work["task_id"], work["attempt"]): _kept_item(ctx, work) for work in await ctx.read(attempts.all_kept)}
+        kept = {
+            (work["task_id"], work["attempt"]): _kept_item(ctx, work)
+            for work in await ctx.read(lambda tx: attempts.all_kept(tx, ctx.local.machine.only))
+        }
         freed = await _forget(ctx, repository, kept) if apply else 0
         for item in items if apply else ():
             if item.safe:

@@ -11,7 +11,7 @@ from workbench.model import Level, Micros, Wire
 from workbench.ops import Command, Ctx, op
 from workbench.ops.duties import duty
 from workbench.services.worktrees.imports import import_new_commits
-from workbench.services.worktrees.rows import open_worktrees
+from workbench.services.worktrees.rows import of_here, open_worktrees
 
 EVENT_PAIRS = 200
 EVENT_FILES = 20
@@ -48,13 +48,13 @@ async def list_conflicts(ctx: Ctx) -> ConflictsPredicted:
 
 async def scan(ctx: Ctx, repository: Repository) -> Scan:
     """Compare all active worktrees, by their branches in the user's repository."""
-    rows = await ctx.read(open_worktrees)
+    rows = of_here(ctx, await ctx.read(open_worktrees))
     branches = {row["name"]: Branches(row["branch_name"], row["integration_target"]) for row in rows}
     return await ctx.local.predictions.scan(repository, branches)
 
 
 async def _import_and_scan(ctx: Ctx) -> Scan:
-    rows = await ctx.read(open_worktrees)
+    rows = of_here(ctx, await ctx.read(open_worktrees))
     if not rows:
         return Scan()
     repository = await ctx.local.repositories.open()

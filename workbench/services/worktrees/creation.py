@@ -117,7 +117,7 @@ async def _create(
         place = await to_thread(WorktreeLocation.of_new, ctx.settings, name)
         await to_thread(_require_no_directory, ctx.settings, place)
         new_branch = None if start.existing else start.commit
-        await ctx.write(lambda tx: begin(tx, "create", place, start.branch, new_branch))
+        await ctx.write(lambda tx: begin(tx, ctx.local.machine, "create", place, start.branch, new_branch))
         try:
             how: dict[str, Any] = {"existing": start.existing, "include": files, "submodules": workplace.submodules}
             await to_thread(add_files, ctx.settings, repository, place, start.branch, start.commit, **how)
@@ -196,10 +196,11 @@ def _add(tx: Tx, ctx: Ctx, place: WorktreeLocation, start: WorktreeStart, protec
         "confined": int(confinement_of(ctx.settings).enforced),
         "creator": ctx.caller.agent,
         "protected": protected,
+        "machine": ctx.local.machine.name,
     }
     what = {"branch": start.branch, "base": start.base, "commit": start.commit, "target": start.target}
     tx.run(SQL.add, {**how, **what, "by": tx.actor, "now": tx.now})
     end(tx, place.name)
     data = {"branch": start.branch, "commit": start.commit, "target": start.target}
     tx.emit("worktree.created", f"worktree:{place.name}", **data)
-    return worktree_of(ctx.settings, require_worktree(tx, place.name))
+    return worktree_of(ctx, require_worktree(tx, place.name))

@@ -66,6 +66,7 @@ async def discard_worktree(
 async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force: bool) -> Discarded:
     async with exclusive(ctx) as repository:
         row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, WorktreeAction.DISCARD))
+        place = place_of(ctx, row)
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
         await termination.end_all(ctx, "the worktree was discarded", name)
@@ -78,11 +79,10 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
             log.warning("worktree %s is discarded with what attempts left there: %s", name, error.message)
             is_unusable = error.code in ("GIT_TIMEOUT", "REPOSITORY_DAMAGED")  # it is not asked again
         if is_unusable:
-            bundle: str | None = str(await to_thread(move_to_trash, ctx.settings.trash, place_of(ctx, row), stamp(ctx)))
+            bundle: str | None = str(await to_thread(move_to_trash, ctx.settings.trash, place, stamp(ctx)))
         else:
             bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=delete_branch)
         commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
-        place = place_of(ctx, row)
 
         def change(tx: Tx) -> WorktreeInfo:
             question = approvals.open_question(tx, KIND, f"worktree:{name}")
@@ -91,10 +91,10 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
             close_worktree(tx, row, WorktreeAction.DISCARD, None, closing)
             if question:
                 approvals.decide(tx, question, "rejected", "the worktree was discarded")
-            begin(tx, "remove", place, row["branch_name"], commit)
+            begin(tx, ctx.local.machine, "remove", place, row["branch_name"], commit)
             data = {"reason": reason, "branch_kept": not delete_branch, "bundle": bundle}
             tx.emit("worktree.discarded", f"worktree:{name}", **data)
-            return worktree_of(ctx.settings, require_worktree(tx, name))
+            return worktree_of(ctx, require_worktree(tx, name))
 
         discarded = await ctx.write(change)
         await finish_removal(ctx, repository, name)

@@ -63,7 +63,7 @@ class DiskUsage(Wire):
 @op(allow=Level.READ, reads=True, tool=False, command=Command("disk"))
 async def get_disk_usage(ctx: Ctx) -> DiskUsage:
     """Get what worktrees, environments, caches, logs, transcripts and kept work take on the disk."""
-    kept = await ctx.read(attempts.all_kept)
+    kept = await ctx.read(lambda tx: attempts.all_kept(tx, ctx.local.machine.only))
     count = sum(row["bytes"] for row in kept)
     of_attempts = DiskPart(part="kept attempts", bytes=count, items=len(kept), cleared="after keep_attempts_days")
     return await to_thread(measure, ctx.settings, of_attempts)

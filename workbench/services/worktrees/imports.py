@@ -84,7 +84,7 @@ def _find_changed(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list
     unverified = [
         (row, repository.unverified_branch(place_of(ctx, row).git_dir, row["branch_name"]))
         for row in rows
-        if row["status"] in integration.OPEN
+        if row["status"] in integration.OPEN and ctx.local.machine.has(row["machine"])
     ]
     return [(row, commit) for row, commit in unverified if commit is None or commit != heads.get(row["branch_name"])]
 

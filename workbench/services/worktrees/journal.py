@@ -6,7 +6,7 @@ import logging
 from asyncio import to_thread
 from contextlib import suppress
 
-from workbench.errors import WorkbenchError
+from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.ops.duties import repairs
@@ -14,6 +14,7 @@ from workbench.rules.integration import WorktreeState
 from workbench.services.worktrees.places import WorktreeLocation, place_of, remove_link
 from workbench.services.worktrees.rescue import SAVED, forget_saved, save_what_is_nowhere_else
 from workbench.services.worktrees.rows import require_worktree
+from workbench.state.machine import Machine
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 from workbench.system.tree_removal import remove_tree
@@ -23,14 +24,23 @@ SQL = beside(__file__)
 log = logging.getLogger(__name__)
 
 
-def unfinished(tx: Reader) -> list[Row]:
-    """The steps that have begun and not ended, oldest first."""
-    return tx.all(SQL.steps)
+def unfinished(tx: Reader, machine: Machine) -> list[Row]:
+    """The steps of this machine that have begun and not ended, oldest first."""
+    return tx.all(SQL.steps, machine=machine.only)
 
 
-def begin(tx: Tx, step: str, place: WorktreeLocation, branch: str, commit: str | None) -> None:
-    """Record a step before it begins. With `commit`, the branch is deleted too if it is still at that commit."""
-    tx.run(SQL.begin, {"name": place.name, "step": step, "branch": branch, "commit": commit, "now": tx.now})
+def begin(tx: Tx, machine: Machine, step: str, place: WorktreeLocation, branch: str, commit: str | None) -> None:
+    """Record a step before it begins. With `commit`, the branch is deleted too if it is still at that commit.
+
+    Raises:
+        Conflict: ``WORKTREE_PATH_TAKEN``: another machine creates or removes a worktree of this name.
+    """
+    other = tx.one(SQL.get, name=place.name)
+    if other is not None and not machine.has(other["machine"]):
+        text = f"{other['machine']} is creating or removing a worktree {place.name}. Wait, or choose another name."
+        raise Conflict("WORKTREE_PATH_TAKEN", text, machine=other["machine"])
+    about = {"name": place.name, "step": step, "branch": branch, "commit": commit, "machine": machine.name}
+    tx.run(SQL.begin, about, now=tx.now)
 
 
 def end(tx: Tx, name: str) -> None:
@@ -41,7 +51,7 @@ def end(tx: Tx, name: str) -> None:
 @repairs
 async def settle_steps(ctx: Ctx, repository: Repository) -> None:
     """Finish or undo every unfinished step. Call with exclusive access."""
-    for step in await ctx.read(unfinished):
+    for step in await ctx.read(lambda tx: unfinished(tx, ctx.local.machine)):
         await _settle(ctx, repository, step)
     if (repository.git_dir / SAVED).is_dir():
         await to_thread(forget_saved, repository)
@@ -54,7 +64,7 @@ async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
     if step["step"] == "rescue":
         row = {**await ctx.read(lambda tx: require_worktree(tx, name)), "status": WorktreeState.ACTIVE}
         bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=False)
-        await ctx.write(lambda tx: _record_rescue(tx, place, step, bundle))
+        await ctx.write(lambda tx: _record_rescue(tx, ctx.local.machine, place, step, bundle))
     await remove_files(ctx, repository, place)
     if step["branch_commit"]:
         with suppress(WorkbenchError):  # a branch that has moved is in use, and stays
@@ -62,8 +72,8 @@ async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
     await ctx.write(lambda tx: end(tx, step["name"]))
 
 
-def _record_rescue(tx: Tx, place: WorktreeLocation, step: Row, bundle: str | None) -> None:
-    begin(tx, "remove", place, step["branch_name"], step["branch_commit"])
+def _record_rescue(tx: Tx, machine: Machine, place: WorktreeLocation, step: Row, bundle: str | None) -> None:
+    begin(tx, machine, "remove", place, step["branch_name"], step["branch_commit"])
     if bundle:
         tx.emit("worktree.saved", f"worktree:{place.name}", bundle=bundle)
 
@@ -82,7 +92,7 @@ async def remove_files(ctx: Ctx, repository: Repository, place: WorktreeLocation
 
 async def finish_removal(ctx: Ctx, repository: Repository, name: str) -> None:
     """Remove the files of a closed worktree. If that fails, it is retried later."""
-    for step in await ctx.read(unfinished):
+    for step in await ctx.read(lambda tx: unfinished(tx, ctx.local.machine)):
         if step["name"] == name:
             try:
                 await _settle(ctx, repository, step)

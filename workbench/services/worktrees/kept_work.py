@@ -166,7 +166,7 @@ async def put_away_ended(ctx: Ctx, *, briefly: bool = False) -> float | None:
     While there are such attempts, their supervisors are looked at again soon.
     """
     tried_before = ctx.store.now() - RETRY_SECONDS * SECOND
-    ended = await ctx.read(lambda tx: attempts.ended(tx, tried_before))
+    ended = await ctx.read(lambda tx: attempts.ended(tx, ctx.local.machine.only, tried_before))
     for work in ended:
         try:
             await ctx.local.repositories.shielded(_put_away_alone(ctx.of(SYSTEM), work, briefly))

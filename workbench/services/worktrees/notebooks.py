@@ -14,7 +14,7 @@ from workbench.ops import Ctx, op
 from workbench.rules import integration, notebook_outputs
 from workbench.rules.notebook_diff import UNREADABLE
 from workbench.services.worktrees.places import checkout_of, is_there, place_of, worktree_gone
-from workbench.services.worktrees.rows import WorktreeName, require_worktree
+from workbench.services.worktrees.rows import WorktreeName, require_here, require_worktree
 
 FilePath = Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00]+$")]
 
@@ -57,7 +57,7 @@ async def get_worktree_outputs(
     ] = None,
 ) -> NotebookOutputs:
     """Get the outputs that a worktree changed in a notebook, before and after: pictures and text, no HTML."""
-    row = await ctx.read(lambda tx: require_worktree(tx, worktree_name))
+    row = require_here(ctx, await ctx.read(lambda tx: require_worktree(tx, worktree_name)))
     repository = await ctx.local.repositories.open()
     limit = ctx.settings.max_notebook_bytes
     if uncommitted:

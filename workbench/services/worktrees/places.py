@@ -20,6 +20,7 @@ from workbench.rules.secrets.forms import secrets_in_settings
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import sandbox
 from workbench.services.processes.workplaces import choose_gpu, of_settings, variables
+from workbench.services.worktrees.rows import require_here
 from workbench.state import outside
 from workbench.state.settings import Settings
 from workbench.store.base import Row
@@ -120,8 +121,12 @@ async def exclusive(ctx: Ctx) -> AsyncIterator[Repository]:
 
 
 def place_of(ctx: Ctx, row: Row) -> WorktreeLocation:
-    """The place of a worktree from its row."""
-    return WorktreeLocation.of(ctx.settings, row["name"])
+    """The place of a worktree from its row.
+
+    Raises:
+        Conflict: ``ON_ANOTHER_MACHINE``.
+    """
+    return WorktreeLocation.of(ctx.settings, require_here(ctx, row)["name"])
 
 
 def box_of(

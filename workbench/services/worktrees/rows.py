@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from workbench.errors import NotFound, Refused
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller
+from workbench.ops import Caller, Ctx
 from workbench.rules import integration
 from workbench.rules.integration import WorktreeAction, WorktreeState
-from workbench.state.settings import Settings
+from workbench.state.root import STATE
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -32,7 +34,10 @@ class WorktreeInfo(Wire):
     branch_name: str
     integration_target: str
     status: WorktreeState
+    machine: str
+    """The machine that has its files and commits."""
     path: str
+    """Where its files are; on another machine, ``MACHINE:`` and the path in the clone there."""
     created_by: str
     created_at: Micros
     integrated_commit: str | None
@@ -135,14 +140,33 @@ def forget_question(tx: Tx, name: str) -> None:
     tx.run(SQL.forget_question, name=name)
 
 
-def worktree_of(settings: Settings, row: Row) -> WorktreeInfo:
+def require_here(ctx: Ctx, row: Row) -> Row:
+    """A worktree whose files this machine has.
+
+    Raises:
+        Conflict: ``ON_ANOTHER_MACHINE``.
+    """
+    ctx.local.machine.require(row["machine"], f"The worktree {row['name']}")
+    return row
+
+
+def of_here(ctx: Ctx, rows: Iterable[Row]) -> list[Row]:
+    """Those worktrees whose files this machine has."""
+    return [row for row in rows if ctx.local.machine.has(row["machine"])]
+
+
+def worktree_of(ctx: Ctx, row: Row) -> WorktreeInfo:
     """A worktree as it is shown."""
+    settings, is_here = ctx.settings, ctx.local.machine.has(row["machine"])
+    path = settings.worktree(row["name"]) if is_here else Path(STATE, "worktrees", row["name"])
+    machine = row["machine"] or ctx.local.machine.name
     return WorktreeInfo(
         name=row["name"],
         branch_name=row["branch_name"],
         integration_target=row["integration_target"],
         status=row["status"],
-        path=str(settings.worktree(row["name"])),
+        machine=machine,
+        path=str(path) if is_here else f"{machine}:{path}",
         created_by=row["created_by"],
         created_at=row["created_at"],
         integrated_commit=row["integrated_commit"],

@@ -1,12 +1,12 @@
 -- name: add
 INSERT INTO worktrees (name, branch_name, base_commit, integration_target, status, confined,
-    imported_commit, imported_at, protected, created_by, creator, created_at)
-VALUES (:name, :branch, :base, :target, 'active', :confined, :commit, :now, :protected, :by, :creator, :now)
+    imported_commit, imported_at, protected, created_by, creator, machine, created_at)
+VALUES (:name, :branch, :base, :target, 'active', :confined, :commit, :now, :protected, :by, :creator, :machine, :now)
 ON CONFLICT (name) DO UPDATE SET branch_name = excluded.branch_name, base_commit = excluded.base_commit,
     integration_target = excluded.integration_target,
     status = 'active', confined = excluded.confined, imported_commit = excluded.imported_commit,
     imported_at = excluded.imported_at, protected = excluded.protected, integrated_commit = NULL,
-    created_by = excluded.created_by, creator = excluded.creator, created_at = excluded.created_at, closed_at = NULL;
+    created_by = excluded.created_by, creator = excluded.creator, machine = excluded.machine, created_at = excluded.created_at, closed_at = NULL;
 
 -- name: get
 SELECT * FROM worktrees WHERE name = :name;
@@ -16,9 +16,9 @@ SELECT integration_target FROM closed_worktrees WHERE branch_name = :branch ORDE
 
 -- name: record_closed
 INSERT INTO closed_worktrees (name, branch_name, integration_target, status, base_commit, last_commit,
-    integrated_commit, approval_id, reason, branch_kept, bundle, created_by, created_at, closed_by, closed_at)
+    integrated_commit, approval_id, reason, branch_kept, bundle, machine, created_by, created_at, closed_by, closed_at)
 SELECT name, branch_name, :target, status, base_commit, imported_commit, integrated_commit, :approval_id, :reason,
-    :branch_kept, :bundle, created_by, created_at, :by, closed_at
+    :branch_kept, :bundle, machine, created_by, created_at, :by, closed_at
 FROM worktrees WHERE name = :name;
 
 -- name: open

@@ -25,7 +25,15 @@ from workbench.services.tasks import attempts
 from workbench.services.worktrees.conflicts import scan
 from workbench.services.worktrees.imports import LOOK_SECONDS, import_new_commits, no_branch
 from workbench.services.worktrees.places import checkout_of, empty_submodules, is_there, place_of, worktree_gone
-from workbench.services.worktrees.rows import WorktreeInfo, WorktreeName, open_worktrees, require_worktree, worktree_of
+from workbench.services.worktrees.rows import (
+    WorktreeInfo,
+    WorktreeName,
+    open_worktrees,
+    require_here,
+    require_worktree,
+    worktree_of,
+)
+from workbench.state.machine import on_another
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -131,7 +139,7 @@ class WorktreeDiff(Wire):
 @op(allow=Level.READ, reads=True, tool=False)
 async def list_worktrees(ctx: Ctx) -> WorktreePage:
     """List the active worktrees as they are recorded. It does not ask git, so it is faster than get_worktree_status."""
-    return WorktreePage(worktrees=[worktree_of(ctx.settings, row) for row in await ctx.read(open_worktrees)])
+    return WorktreePage(worktrees=[worktree_of(ctx, row) for row in await ctx.read(open_worktrees)])
 
 
 @op(allow=Level.READ, reads=True, command="worktrees", refreshed_by="worktree approval clock")
@@ -139,7 +147,10 @@ async def get_worktree_status(
     ctx: Ctx,
     worktree_name: Annotated[WorktreeName | None, Field(description="Null: all active worktrees.")] = None,
 ) -> WorktreeStatuses:
-    """Get worktrees with commits ahead and behind, changed and uncommitted files, conflicts, agents, tasks."""
+    """Get worktrees with commits ahead and behind, changed and uncommitted files, conflicts, agents, tasks.
+
+    Of those on other machines, what is recorded; their problem says where they are.
+    """
     rows = await ctx.read(lambda tx: _rows(tx, worktree_name))
     repository = await ctx.local.repositories.open()
     problems = await import_new_commits(ctx, repository, rows)
@@ -158,7 +169,7 @@ async def get_worktree_diff(
     ] = None,
 ) -> WorktreeDiff:
     """Get what a worktree changed since it forked from its target, file by file, as unified diffs."""
-    row = await ctx.read(lambda tx: require_worktree(tx, worktree_name))
+    row = require_here(ctx, await ctx.read(lambda tx: require_worktree(tx, worktree_name)))
     repository = await ctx.local.repositories.open()
     if uncommitted:
         commit, differences = row["imported_commit"], await _dirty_diff(ctx, repository, row)
@@ -177,9 +188,12 @@ async def get_worktree_diff(
 
 async def _uncommitted(ctx: Ctx, repository: Repository, row: Row) -> tuple[list[str], str | None]:
     """The uncommitted files of a worktree, and why they are unknown (None: they are known)."""
-    place = place_of(ctx, row)
     if row["status"] not in integration.OPEN:
         return [], None
+    if not ctx.local.machine.has(row["machine"]):
+        error = on_another(row["machine"], f"The worktree {row['name']}")
+        return [], f"{error.code}: {error.message}"
+    place = place_of(ctx, row)
     if not is_there(place):
         return [], f"WORKTREE_GONE: {worktree_gone(place).message}"
     try:
@@ -214,13 +228,17 @@ async def _statuses(
     statuses = []
     for row, (dirty, unknown) in zip(fresh, uncommitted, strict=True):
         name, tasks = row["name"], tasks_of.get(row["name"])
-        own, target = commits.get(row["branch_name"]), commits.get(row["integration_target"])
+        is_open = row["status"] in integration.OPEN
+        is_here = ctx.local.machine.has(row["machine"])
+        # A branch of the same name in this clone is not the worktree's.
+        own = commits.get(row["branch_name"]) if is_here or not is_open else None
+        target = commits.get(row["integration_target"])
         facts = await ctx.local.predictions.facts(repository, own, target)
         overlaps = [Overlap(worktree=other, files=list(files)) for other, files in predicted.overlaps(name)]
         statuses.append(
             WorktreeStatus(
-                **worktree_of(ctx.settings, row).model_dump(),
-                commit=own,
+                **worktree_of(ctx, row).model_dump(),
+                commit=own or (None if is_here else row["imported_commit"]),
                 ahead=facts.ahead,
                 behind=facts.behind,
                 files=[FileStat(path=f.path, added=f.added, removed=f.removed) for f in facts.files[:SHOWN_FILES]],
@@ -235,8 +253,8 @@ async def _statuses(
                 approval_id=next((r["approval_id"] for r in requests if r["worktree"] == name), None),
                 approval=_decision(decision_of.get(name), row),
                 queue_place=queue.index(name) + 1 if name in queue else None,
-                merging=row["status"] in integration.OPEN and (place_of(ctx, row).git_dir / "MERGE_HEAD").is_file(),
-                empty_submodules=await _empty_submodules(ctx, repository, row, own),
+                merging=is_open and is_here and (place_of(ctx, row).git_dir / "MERGE_HEAD").is_file(),
+                empty_submodules=await _empty_submodules(ctx, repository, row, own) if is_here else [],
                 problem=" ".join(filter(None, (*left.get(name, ()), problems.get(name) or unknown))) or None,
             )
         )

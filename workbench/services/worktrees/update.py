@@ -17,7 +17,7 @@ from workbench.services.tasks import attempts
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.kept_work import require_put_away
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, fill_submodules, place_of
-from workbench.services.worktrees.rows import KIND, WorktreeName, require_own_worktree
+from workbench.services.worktrees.rows import KIND, WorktreeName, require_here, require_own_worktree
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -115,7 +115,9 @@ async def require_idle(ctx: Ctx, repository: Repository, name: str) -> Row:
         NotFound: ``WORKTREE_NOT_FOUND``. Refused: ``FORBIDDEN``.
         Conflict: ``WORKTREE_CLOSED``, ``WORKTREE_BUSY``, ``WORK_NOT_PUT_AWAY``.
     """
-    row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, WorktreeAction.APPROVE))
+    row = require_here(
+        ctx, await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, WorktreeAction.APPROVE))
+    )
     await require_put_away(ctx, repository, name)
     await ctx.read(lambda tx: _check_idle(tx, name))
     return row

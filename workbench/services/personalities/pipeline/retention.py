@@ -16,7 +16,7 @@ MOST_STRANGERS = 1_000
 """Nodes that are not known any more whose refusals are kept."""
 
 
-@duty("pruning what other nodes sent", 600.0)
+@duty("pruning what other nodes sent", 600.0, once=True)
 async def prune(ctx: Ctx) -> None:
     """Delete the oldest rows beyond each limit."""
     most_bytes = ctx.settings.max_koi_bytes_per_node

@@ -1,0 +1,113 @@
+"""Which machine this is, among those that share a project by its database.
+
+A clone of the repository on a machine, with its `.aiswarm/`, is what counts as one: it has the worktrees, processes and
+logs. Two clones on one host are two machines, and need two names.
+"""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.errors import Conflict
+from workbench.state import user_files
+from workbench.state.root import identity
+from workbench.system import atomic_file
+
+if TYPE_CHECKING:
+    from workbench.state.settings import Settings
+
+MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """This machine.
+
+    Args:
+        name: what it is called in this project; no other machine of the project is.
+        is_alone: no other machine can reach the project's store, so everything in it is of this one.
+    """
+
+    name: str
+    is_alone: bool = True
+
+    @property
+    def only(self) -> str | None:
+        """The machine to whose rows a query is limited; None: there are none of others."""
+        return None if self.is_alone else self.name
+
+    def has(self, machine: str) -> bool:
+        """Whether what a row says of its machine is this one."""
+        return self.is_alone or machine == self.name
+
+    def require(self, machine: str, what: str) -> None:
+        """Refuse what can only be done on the machine that has it.
+
+        Args:
+            what: what is there, as the subject of a sentence.
+
+        Raises:
+            Conflict: ``ON_ANOTHER_MACHINE``.
+        """
+        if not self.has(machine):
+            raise on_another(machine, what)
+
+
+def on_another(machine: str, what: str) -> Conflict:
+    """The error for what can only be done on another machine of the project."""
+    return Conflict(
+        "ON_ANOTHER_MACHINE",
+        f"{what} is on the machine {machine}: do this there, in its clone of the repository. `workbench servers` says "
+        f"whether its server runs; if the machine is gone for good, `workbench servers forget {machine}` gives this "
+        "one what is recorded of it.",
+        machine=machine,
+    )
+
+
+def name_of(settings: Settings) -> str:
+    """What this machine is to be called: as the settings say, or its host name."""
+    return settings.machine or socket.gethostname() or "machine"
+
+
+def place_of(settings: Settings) -> str:
+    """Identifies this clone on this host: it keeps its identity when it is renamed, and a copy has another. Blocks.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    return blake2b(f"{host()}\0{identity(settings.home)}".encode(), digest_size=16).hexdigest()
+
+
+@cache
+def host() -> str:
+    """Identifies this host, and keeps doing so when it is renamed or restarted. Blocks.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    return system_id() or _of_user(user_files.directory() / "machine-id")
+
+
+def system_id() -> str:
+    """A hash of the identity that the system has given this host; empty without one, as in many containers. Blocks."""
+    for path in MACHINE_IDS:
+        with suppress(OSError, UnicodeDecodeError):
+            if text := path.read_text("ascii").strip():
+                return blake2b(text.encode(), digest_size=16).hexdigest()
+    return ""
+
+
+def _of_user(path: Path) -> str:
+    """The identity in a file of the user's, which is made if there is none."""
+    with suppress(OSError, ValueError):
+        return uuid.UUID(atomic_file.read(path, private=True).strip()).hex
+    new = uuid.uuid4().hex
+    atomic_file.replace(path, new, mode=0o600)
+    return new
