@@ -51,7 +51,8 @@ class Begun(Wire):
     `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for. `note`:
     by how much its worktree is behind its target, and why; null: it is up to date. `checkout`: outside of worktrees,
     what its command may read; null: the project has no repository. `model_token`: with it, its command asks this
-    server for models. `tells`: its program tells the server of its requests by OpenTelemetry. `hide`: paths of the project that its command may not read, because its check asks for that.
+    server for models. `tells`: its program tells the server of its requests by OpenTelemetry. `hide`: paths of the
+    project that its command may not read, because its check asks for that.
     `lent`: what its commands get of what it holds, and the locks of its devices.
     """
 
