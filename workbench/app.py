@@ -485,7 +485,7 @@ class Workbench:
 
     def _begin(self, tx: Tx, server: ServerInfo) -> None:
         servers.begin(tx, self._ctx.local.machine, server)
-        presence.close_left_open(tx, servers.gone(tx, self.settings))
+        presence.close_left_open(tx, servers.left_connected(tx, self.settings))
 
     def interrupt_calls(self) -> None:
         """End the calls of tools that run here, because the servers stop."""

@@ -39,8 +39,8 @@ class TelemetrySettings(BaseSettings):
 
     agent_telemetry: bool = Field(
         False,
-        description="Have Claude Code, Codex and Gemini CLI tell this server by OpenTelemetry what they ask models, for "
-        "the ledger and the transcript, where the gateway does not see it.",
+        description="Have Claude Code, Codex and Gemini CLI tell this server by OpenTelemetry what they ask models, "
+        "for the ledger and the transcript, where the gateway does not see it.",
     )
     max_telemetry_bytes: int = Field(
         16_777_216, ge=1_024, description="Largest request by which a program tells this server by OpenTelemetry."
