@@ -61,7 +61,10 @@ class SqliteContents:
     def columns(self) -> Columns:
         """See `Contents.columns`; without the index of texts, which SQLite keeps in tables of its own."""
         names = [name for (name,) in self._db.execute(SQL.sqlite_tables.sqlite)]
-        return {name: [column for (column,) in self._db.execute(SQL.sqlite_columns.sqlite, {"table": name})] for name in names}
+        return {
+            name: [column for (column,) in self._db.execute(SQL.sqlite_columns.sqlite, {"table": name})]
+            for name in names
+        }
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[Rows]:
         """See `Contents.rows`."""
@@ -87,7 +90,9 @@ class SqliteContents:
     def finish(self, last_ids: Mapping[str, int]) -> None:
         """See `Contents.finish`."""
         if (broken := self._db.execute("PRAGMA foreign_key_check").fetchone()) is not None:
-            raise Unavailable("COPY_DIFFERS", f"A row of {broken[0]} refers to one that is not there. Nothing was copied.")
+            raise Unavailable(
+                "COPY_DIFFERS", f"A row of {broken[0]} refers to one that is not there. Nothing was copied."
+            )
         self._db.execute("DELETE FROM sqlite_sequence")
         given = [(table, last) for table, last in last_ids.items() if last]
         self._db.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", given)
@@ -145,7 +150,8 @@ class PostgresContents:
                         copying.write_row(row)
         except psycopg.DataError as error:
             raise BadInput(
-                "NOT_COPYABLE", f"PostgreSQL does not take a row of {table}: {str(error).splitlines()[0]}. Nothing was copied."
+                "NOT_COPYABLE",
+                f"PostgreSQL does not take a row of {table}: {str(error).splitlines()[0]}. Nothing was copied.",
             ) from error
 
     def finish(self, last_ids: Mapping[str, int]) -> None:
