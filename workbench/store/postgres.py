@@ -58,20 +58,19 @@ class PostgresReader:
 
     def one(self, query: Query, values: Values | None = None, /, **more: Any) -> Row | None:
         """The first row, or None."""
-        row = self._db.run(query, merge_values(values, more)).fetchone()
-        return None if row is None else dict(zip(self._db.columns(query), row, strict=True))
+        result = self._db.run(query, merge_values(values, more))
+        rows = self._db.rows(result)
+        return dict(zip(self._db.columns(query, result), rows[0], strict=True)) if rows else None
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> list[Row]:
         """Every row."""
-        rows = self._db.run(query, merge_values(values, more)).fetchall()
-        if not rows:
-            return []
-        columns = self._db.columns(query)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+        result = self._db.run(query, merge_values(values, more))
+        columns = self._db.columns(query, result)
+        return [dict(zip(columns, row, strict=True)) for row in self._db.rows(result)]
 
     def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> list[tuple[Any, ...]]:
         """Every row without the names of its columns."""
-        return self._db.run(query, merge_values(values, more)).fetchall()
+        return self._db.query(query, merge_values(values, more))
 
 
 class PostgresTx(Recorder, PostgresReader):
@@ -84,7 +83,7 @@ class PostgresTx(Recorder, PostgresReader):
 
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
         """Execute a change; the number of rows it touched."""
-        return self._db.run(query, merge_values(values, more)).rowcount
+        return self._db.run(query, merge_values(values, more)).command_tuples or 0
 
     def many(self, query: Query, rows: Iterable[Values]) -> None:
         """Execute a change once for each set of values."""
