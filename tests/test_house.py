@@ -73,6 +73,7 @@ WORDS = {
     "reviews": "request(ed)?_changes",
     "saved_views": "_views?$",
     "schedules": "schedule",
+    "servers": "servers$|machine$",
     "models": "_model_keys$|transcript$",
     "spending": "usage$|costs$|budgets?$",
     "resources": "resources$",

@@ -197,6 +197,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "reviews": (Level.READ, Level.OPERATOR),
     "runs": (Level.PLANNER, Level.OPERATOR),
     "schedules": (Level.OPERATOR, Level.OPERATOR),
+    "servers": (Level.OPERATOR, Level.OPERATOR),
     "saved_views": (Level.OPERATOR, Level.OPERATOR),
     "sharing": (Level.READ, Level.WORKER),
     "spaces": (Level.READ, Level.OPERATOR),

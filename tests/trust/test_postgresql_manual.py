@@ -53,7 +53,7 @@ def test_a_project_goes_to_postgresql_as_the_page_says(
 ) -> None:
     [set_up, there] = blocks_in(PAGE, "sh")
     address = "".join(set_up.code.splitlines(keepends=True)[:2])
-    commands = f"workbench init\nworkbench plan add plan.yaml\n{address}{there.code}workbench status"
+    commands = f"workbench init\nworkbench plan plan.yaml\n{address}{there.code}workbench status"
     printed = typed(postgres_server, repository, tmp_path / "home", commands)
     assert re.search(f"^store +{re.escape(ADDRESS)}$", printed, re.MULTILINE)
 

@@ -59,6 +59,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "start",
         "serve",
         "status",
+        "servers",
         "panel",
         "stop",
         "doctor",

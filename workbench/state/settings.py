@@ -37,6 +37,7 @@ from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
 from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl, require_no_password
+from workbench.state.machine_settings import MachineSettings
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings
@@ -59,7 +60,9 @@ HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "notify", "s
 """Settings that count from the file of any project, besides the numbers."""
 
 
-class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings, TelemetrySettings):
+class Settings(
+    ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings, MachineSettings, TelemetrySettings
+):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
@@ -78,18 +81,6 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         None,
         description="The PostgreSQL database that has the project's store, as libpq takes it: a URL, or keywords and "
         "values; empty: SQLite in `.aiswarm/`. Its password belongs in libpq's passfile: see docs/postgresql.md.",
-    )
-    machine: str = Field(
-        "",
-        max_length=100,
-        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
-        description="The name of this machine, or of this clone on it, among those that share the project's database; "
-        "empty: its host name.",
-    )
-    server_silent_seconds: float = Field(
-        20.0,
-        ge=10,
-        description="How long a server on another machine may give no sign of life before it counts as gone.",
     )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
