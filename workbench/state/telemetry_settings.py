@@ -37,6 +37,15 @@ class TelemetrySettings(BaseSettings):
     )
     max_telemetry_spans: int = Field(500, ge=1, le=10_000, description="Most spans of one request to the collector.")
 
+    agent_telemetry: bool = Field(
+        False,
+        description="Have Claude Code, Codex and Gemini CLI tell this server by OpenTelemetry what they ask models, "
+        "for the ledger and the transcript, where the gateway does not see it.",
+    )
+    max_telemetry_bytes: int = Field(
+        16_777_216, ge=1_024, description="Largest request by which a program tells this server by OpenTelemetry."
+    )
+
     @field_validator("telemetry_endpoint")
     @classmethod
     def _require_address(cls, value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from workbench.trust import state_directory
 
 SQL = beside(__file__)
 Clock = Callable[[], int]
+
+log = logging.getLogger(__name__)
 
 
 def open_store(settings: Settings, clock: Clock | None = None) -> Store:
@@ -70,7 +73,7 @@ def _recognise(store: Store, settings: Settings, note: DatabaseNote | None) -> D
         Conflict: ``DATABASE_OF_ANOTHER``, ``DATABASE_LACKS_WORK``.
     """
     event, at = _newest_work(settings.database) if note is None else (None, None)
-    identity = asyncio.run(store.read(lambda tx: tx.one(SQL.identity, event=event)))
+    identity, newest = asyncio.run(store.read(lambda tx: (tx.one(SQL.identity, event=event), tx.one(SQL.newest))))
     assert identity is not None
     if identity["at"] != at:
         raise Conflict(
@@ -85,6 +88,12 @@ def _recognise(store: Store, settings: Settings, note: DatabaseNote | None) -> D
             "DATABASE_OF_ANOTHER",
             f"This project's store is in the database {note.url}, and {current.url} has another one. Correct "
             f"database_url, or remove {note.file(settings.home)} to use the other store from now on.",
+        )
+    if note is None and event is None and newest is not None:
+        log.warning(
+            "%s uses the store in the database %s from now on, in which there is work already. If that is another "
+            "project's, unset %s, and remove %s.",
+            *(settings.project, current.url, VARIABLE, DatabaseNote.file(settings.home)),
         )
     return current
 

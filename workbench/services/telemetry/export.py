@@ -62,7 +62,7 @@ class _Batch:
     more: bool
 
 
-@duty("telling the collector", lambda settings: settings.telemetry_seconds, share=0.1)
+@duty("telling the collector", lambda settings: settings.telemetry_seconds, share=0.1, once=True)
 async def export(ctx: Ctx) -> float | None:
     """Tell the collector what it has not been told."""
     ctx = ctx.of(SYSTEM)

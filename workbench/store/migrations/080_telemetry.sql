@@ -19,3 +19,7 @@ CREATE TABLE telemetry (
     error_code TEXT,
     error TEXT
 ) {{strict}};
+
+-- report: identifies what a program has told of a request, which it may send twice.
+ALTER TABLE spending ADD COLUMN report TEXT;
+CREATE UNIQUE INDEX spending_by_report ON spending (report, agent_id) WHERE report IS NOT NULL;
