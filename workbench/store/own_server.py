@@ -36,7 +36,8 @@ from workbench.system.users import user_name
 HOST = "127.0.0.1"
 NAME = "workbench"
 """The role, and its database."""
-MINIMUM_MAJOR = 13
+MINIMUM_MAJOR = 14
+"""As in `postgres_connection`, which needs a library that this does not."""
 START_SECONDS = 60
 STOP_SECONDS = 60.0
 MAKE_SECONDS = 120.0
