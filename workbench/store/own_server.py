@@ -47,6 +47,8 @@ ENDING_SECONDS = 20.0
 POLL_SECONDS = 0.05
 SYSTEM_DIRECTORY = Path("/var/lib/workbench")
 """Where root's servers have their data, because the user they run as may not enter a state directory."""
+OWN_SERVER = "postgres"
+"""Where other users' servers have their data, in the state directory."""
 USERS = ("postgres", "nobody")
 """As whom root runs a server: the first that the system knows."""
 PLACES = (
@@ -99,7 +101,7 @@ def default_data(home: Path) -> Path:
         home: the state directory of the project.
     """
     if os.geteuid() != 0:
-        return home / "postgres"
+        return home / OWN_SERVER
     return SYSTEM_DIRECTORY / f"{home.parent.name}-{_digest(home)[:8]}"
 
 
