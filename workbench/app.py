@@ -34,6 +34,7 @@ from workbench.providers.running import RunningAnswers
 from workbench.rules import access
 from workbench.rules.failures import FailureKind, account_name
 from workbench.rules.models.upstream import ProviderKey
+from workbench.rules.telemetry.received import Signal
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.services import SERVICES, holds, servers
@@ -51,6 +52,7 @@ from workbench.services.spawning import provider_keys
 from workbench.services.spending import budgets, ledger
 from workbench.services.spending.ledger import ModelSpending
 from workbench.services.tasks import expiry as task_expiry
+from workbench.services.telemetry import receiving as telemetry
 from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
 from workbench.services.tools import refused_calls
@@ -367,6 +369,18 @@ class Workbench:
         if caller.attempt is not None and self.settings.max_transcript_bytes:
             await _noted("a transcript", transcripts.record(self._ctx, *caller.attempt, exchange))
 
+    def require_agent(self, caller: Caller) -> None:
+        """Refuse a caller that may report nothing about itself.
+
+        Raises:
+            Unauthenticated, Refused: as of the operation `report_usage`.
+        """
+        authorise(self.catalogue["report_usage"], caller)
+
+    async def receive_telemetry(self, caller: Caller, signal: Signal, raw: bytes, form: str, coding: str) -> None:
+        """Take what an agent's program tells of itself by OTLP; see `telemetry.receiving.receive`."""
+        await telemetry.receive(self._ctx.of(caller), signal, raw, form, coding)
+
     @property
     def gateway(self) -> GatewayState:
         """The memory of the model gateway."""
@@ -471,7 +485,7 @@ class Workbench:
 
     def _begin(self, tx: Tx, server: ServerInfo) -> None:
         servers.begin(tx, self._ctx.local.machine, server)
-        presence.close_left_open(tx, servers.gone(tx, self.settings))
+        presence.close_left_open(tx, servers.left_connected(tx, self.settings))
 
     def interrupt_calls(self) -> None:
         """End the calls of tools that run here, because the servers stop."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +16,20 @@ import pytest
 from tests import given
 from tests.analytics.conftest import content
 from tests.conftest import Clock
+from tests.postgres import NewServer, PostgresServer
 from tests.small_disk import fill, small_disk
+from workbench.analytics import first_load as first_load_module
 from workbench.analytics import live as module
 from workbench.analytics.changes import START, read_update
-from workbench.analytics.first_load import PROGRAM, FirstLoad, LoadFailed
+from workbench.analytics.first_load import COPYING, EXPORTING, LoadFailed, first_load
 from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
+from workbench.errors import Unavailable
+from workbench.services import SERVICES
+from workbench.services.access import personas
 from workbench.state.settings import Settings
 from workbench.store.backups import back_up, replace
+from workbench.store.opening import open_store
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -33,16 +42,35 @@ def _little_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SMALLEST", 10)
 
 
-@pytest.fixture
-async def workbench(workbench: Workbench) -> Workbench:
-    """An open project with some tasks, whose titles try the way through the files."""
-    await create_tasks(workbench)
-    return workbench
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory for temporary files of loads."""
+    place = tmp_path / "temporary"
+    monkeypatch.setattr(first_load_module, "TemporaryDirectory", partial(tempfile.TemporaryDirectory, dir=place))
+    place.mkdir()
+    return place
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+async def workbench(request: pytest.FixtureRequest, migrated: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """A project with some tasks on each database, whose titles try the way through the files."""
+    target = migrated.database if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    async with served(migrated, target, clock) as workbench:
+        await create_tasks(workbench)
+        yield workbench
+
+
+@asynccontextmanager
+async def served(settings: Settings, target: Path | str, clock: Clock) -> AsyncIterator[Workbench]:
+    """A project whose store is in a database."""
+    with closing(open_store(target, clock)) as store:
+        await personas.sync(store, settings)
+        yield Workbench(settings, store, SERVICES)
 
 
 async def create_tasks(workbench: Workbench, count: int = TASKS) -> None:
     """Create tasks; each is an event."""
-    titles = ["é\U0001f427", "a'b\"c\\d", "\x01\x7f\n\t", "NULL", "1"]
+    titles = ["é\U0001f427", "a'b\"c\\d", "\x01\x7f\n\t", "\x02\x01\x01,\r\n", "\\N", "NULL", "1"]
     for number in range(count):
         await given.task(workbench, titles[number % len(titles)])
 
@@ -57,9 +85,10 @@ async def expected(workbench: Workbench) -> dict[str, list[Any]]:
     return content(Live(), await workbench.store.read(lambda tx: read_update(tx, START)))
 
 
-def left(settings: Settings) -> list[Path]:
+def left(workbench: Workbench) -> list[Path]:
     """The files of loads."""
-    return list((settings.home / "analytics").rglob("*"))
+    root = workbench.settings.project
+    return [path for place in (root / ".aiswarm" / "analytics", root.parent / "temporary") for path in place.rglob("*")]
 
 
 def children() -> list[psutil.Process]:
@@ -67,20 +96,20 @@ def children() -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
-            if PROGRAM in process.cmdline():
+            if {EXPORTING, COPYING} & {*process.cmdline()}:
                 found.append(process)
     return found
 
 
 async def test_a_load_through_a_child_process_equals_a_full_read_and_is_followed(
-    workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
+    workbench: Workbench, caplog: pytest.LogCaptureFixture
 ) -> None:
     live = Live()
     whole = await everything(live, workbench)
     assert whole == await expected(workbench)
     assert len(whole["raw_tasks"]) == TASKS
     assert "page by page" not in caplog.text
-    assert left(settings) == children() == []
+    assert left(workbench) == children() == []
     rows = live.answer(await refresh(live, workbench.store), "SELECT id FROM raw_events").fetchall()
     assert rows == sorted(rows)
     await create_tasks(workbench, 40)
@@ -140,9 +169,11 @@ async def test_several_kernels_may_load_at_once(workbench: Workbench) -> None:
 
 
 async def test_a_first_load_without_a_writable_disk_reads_the_store_page_by_page(
-    workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, temporary: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with small_disk(settings.home / "analytics", 1) as place:
+    is_sqlite = isinstance(workbench.store.target, Path)
+    temporary.rmdir()
+    with small_disk(workbench.settings.home / "analytics" if is_sqlite else temporary, 1) as place:
         fill(place, 4_096)
         assert await everything(Live(), workbench) == await expected(workbench)
         assert [path.name for path in place.iterdir()] == ["filler"]
@@ -159,7 +190,7 @@ async def test_a_first_load_without_a_writable_disk_reads_the_store_page_by_page
     assert after == await expected(workbench)
 
 
-async def test_a_killed_child_process_costs_only_time(workbench: Workbench, settings: Settings) -> None:
+async def test_a_killed_child_process_costs_only_time(workbench: Workbench) -> None:
     async def kill_all() -> None:
         while not (found := children()):
             await asyncio.sleep(0.005)
@@ -171,10 +202,10 @@ async def test_a_killed_child_process_costs_only_time(workbench: Workbench, sett
     whole = await everything(Live(), workbench)
     await killing
     assert whole == await expected(workbench)
-    assert left(settings) == []
+    assert left(workbench) == []
 
 
-async def test_an_interrupted_load_leaves_nothing_behind(workbench: Workbench, settings: Settings) -> None:
+async def test_an_interrupted_load_leaves_nothing_behind(workbench: Workbench) -> None:
     live = Live()
     loading = asyncio.create_task(refresh(live, workbench.store))
     while not children():
@@ -184,13 +215,78 @@ async def test_an_interrupted_load_leaves_nothing_behind(workbench: Workbench, s
         await loading
     whole = await everything(live, workbench)
     assert whole == await expected(workbench)
-    assert left(settings) == children() == []
+    assert left(workbench) == children() == []
 
 
-async def test_a_load_that_is_stopped_fails_and_leaves_nothing_behind(workbench: Workbench, settings: Settings) -> None:
-    load, live = FirstLoad(settings.database, last=10), Live()
+async def test_a_load_that_is_stopped_fails_and_leaves_nothing_behind(workbench: Workbench) -> None:
+    load, live = first_load(workbench.store.target, last=10), Live()
     load.stop()
     with pytest.raises(LoadFailed, match="stopped"):
         await asyncio.to_thread(live.replica.fill, load.into, START)
-    assert left(settings) == children() == []
+    assert left(workbench) == children() == []
     assert await everything(live, workbench) == await expected(workbench)
+
+
+async def test_rows_that_change_during_a_load_are_followed_from_there(workbench: Workbench) -> None:
+    live = Live()
+    loading = asyncio.create_task(everything(live, workbench))
+    numbers = 0
+    while not loading.done():
+        numbers += 1
+        await given.task(workbench, "meanwhile")
+        await workbench.call("cancel_task", task_id=numbers)
+    await loading
+    assert numbers
+    assert await everything(live, workbench) == await expected(workbench)
+
+
+@pytest.mark.postgres
+async def test_a_server_that_ends_during_a_load_is_one_error_and_the_next_question_loads_anew(
+    settings: Settings, clock: Clock, new_postgres_server: NewServer
+) -> None:
+    server, live = new_postgres_server(), Live()
+    with server.new_database() as name:
+        async with served(settings, server.url(name), clock) as workbench:
+            await create_tasks(workbench)
+            loading = asyncio.create_task(everything(live, workbench))
+            while not children():
+                await asyncio.sleep(0.005)
+            server.kill()
+            with pytest.raises(Unavailable) as error:
+                await loading
+            assert error.value.code == "STORE_UNAVAILABLE"
+            assert left(workbench) == children() == []
+            server.start()
+            assert await everything(live, workbench) == await expected(workbench)
+
+
+@pytest.fixture
+async def limited(
+    settings: Settings, clock: Clock, postgres_server: PostgresServer, postgres_template: str
+) -> AsyncIterator[Workbench]:
+    """A project with some tasks, which its store's user may not read."""
+    with postgres_server.new_database(postgres_template) as name:
+        async with served(settings, postgres_server.url(name), clock) as workbench:
+            await create_tasks(workbench)
+        with postgres_server.connect(name) as owner:
+            owner.execute("CREATE ROLE limited LOGIN PASSWORD 'no-secret-of-mine'")
+            owner.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO limited; REVOKE ALL ON tasks FROM limited")
+        with closing(open_store(postgres_server.url(name, "limited", "no-secret-of-mine"), clock)) as store:
+            yield Workbench(settings, store, SERVICES)
+    with postgres_server.connect() as owner:
+        owner.execute("DROP ROLE limited")
+
+
+@pytest.mark.postgres
+async def test_a_user_who_may_not_read_a_table_is_told(limited: Workbench, caplog: pytest.LogCaptureFixture) -> None:
+    loading = asyncio.create_task(refresh(Live(), limited.store))
+    while not (found := children()):
+        await asyncio.sleep(0.005)
+    secret = "no-secret-of-mine"
+    assert secret not in str([child.cmdline() for child in found])
+    assert secret not in str([child.environ() for child in found])
+    with pytest.raises(Unavailable) as error:
+        await loading
+    assert error.value.code == "STORE_REFUSED"
+    assert "permission denied for table tasks" in caplog.text
+    assert secret not in caplog.text + str(error.value)

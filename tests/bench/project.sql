@@ -1,5 +1,7 @@
 -- name: add_tasks
-WITH RECURSIVE number (n) AS (SELECT 1 WHERE :count > 0 UNION ALL SELECT n + 1 FROM number WHERE n < :count)
+WITH RECURSIVE number (n) AS (
+    SELECT 1 WHERE CAST(:count AS {{big}}) > 0 UNION ALL SELECT n + 1 FROM number WHERE n < CAST(:count AS {{big}})
+)
 INSERT INTO tasks (title, description, persona_id, metadata, max_retries, lease_us, created_by, created_at)
 SELECT 'Task ' || n, 'What is to be done', 'implementer', '{}', 2, 3600000000, 'operator', :now FROM number;
 

@@ -40,6 +40,7 @@ GOOD: dict[str, Any] = {
     "scratch": "/tmp",
     **dict.fromkeys(("program", "runner"), "claude"),
     "scope": "profile:claude",
+    "machine": "beta",
     "title": "Title",
     "question": "Which?",
     "persona_id": "implementer",

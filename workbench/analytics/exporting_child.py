@@ -1,8 +1,8 @@
 """The program of the child of a first load: copies rows of a SQLite file to Parquet files.
 
 It is a process of its own because ADBC brings a second SQLite library, which would break the file locks of the first.
-It reads a job per line of its input, ``{"read": …, "write": …, "path": …}``, and answers each with a line,
-``{"rows": …}`` or ``{"error": …}``. It ends with its input. A file is complete once its job is answered.
+It reads a job per line of its input, ``{"read": …, "write": …, "path": …}``. It answers each with two lines, ``{"path":
+…}`` when the file is complete and ``{"rows": …}``, or with ``{"error": …}``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ def main(database: str) -> None:
 
     with dbapi.connect(database) as source, duckdb.connect(config={"threads": "1"}) as target:
         for line in sys.stdin:
+            job = json.loads(line)
             try:
-                answer = _copy(source, target, **json.loads(line))
+                answers = [{"path": job["path"]}, _copy(source, target, **job)]
             except Exception as error:
-                answer = {"error": f"{type(error).__name__}: {error}"}
-            sys.stdout.write(json.dumps(answer) + "\n")
+                answers = [{"error": f"{type(error).__name__}: {error}"}]
+            sys.stdout.writelines(f"{json.dumps(answer)}\n" for answer in answers)
             sys.stdout.flush()
 
 

@@ -1,4 +1,7 @@
-"""Fills an empty copy of a large store from Parquet files, which a child process writes one after the other."""
+"""Fills an empty copy of a large store from files, which a child process writes one after the other.
+
+From SQLite they are Parquet, by ADBC; from PostgreSQL they are CSV, by COPY.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from workbench.analytics.mirrors import MIRRORS, NUMBERED, TABLES
-from workbench.store.queries import Query, beside
+from workbench.store.queries import Dialect, Query, beside, render
 from workbench.system import uninterrupted
 
 if TYPE_CHECKING:
@@ -25,9 +29,16 @@ if TYPE_CHECKING:
 SQL = beside(__file__)
 SMALLEST = 20_000
 """With fewer events, starting a child takes longer than reading in this process."""
-PROGRAM = "workbench.analytics.exporting_child"
+EXPORTING, COPYING = "workbench.analytics.exporting_child", "workbench.analytics.copying_child"
+"""The children's programs."""
 ABANDONED_SECONDS = 3_600.0
 _WORK = ".work-"
+_CSV = r"FORMAT csv, DELIMITER E'\x02', QUOTE E'\x01', ESCAPE E'\x01'"
+"""As COPY writes it: the usual comma and quotation mark are in most values, which takes twice as long to read."""
+_READ_CSV = (
+    "auto_detect = false, header = false, parallel = false, delim = '\x02', quote = '\x01', escape = '\x01', "
+    "new_line = '\\n', nullstr = '', allow_quoted_nulls = false"
+)
 _EXAMPLES = {"BIGINT": "0", "BOOLEAN": "0", "DOUBLE": "0.5", "VARCHAR": "''", "JSON": "'{}'"}
 
 
@@ -35,8 +46,8 @@ class LoadFailed(Exception):
     """Rows could not be copied: the disk is full, a package is missing, the child or the load was ended."""
 
 
-class FirstLoad:
-    """One load of the events and tables of a SQLite store; `stop` ends it from another thread.
+class FirstLoad(ABC):
+    """One load of the events and tables of a store; `stop` ends it from another thread.
 
     A table may be newer than the last event of the load: the rows of those that later events are about are read again
     with these.
@@ -45,9 +56,8 @@ class FirstLoad:
         last: the id of the last event that is loaded.
     """
 
-    def __init__(self, database: Path, last: int) -> None:
-        self._database = database
-        self._queries = _queries(last)
+    def __init__(self, last: int) -> None:
+        self._last = last
         self._stopped = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -60,8 +70,8 @@ class FirstLoad:
         import duckdb
 
         try:
-            with _workplace(self._database.with_name("analytics")) as place, self._exporting(place) as child:
-                self._insert(db, child, place)
+            with self._workplace() as place, self._exporting(place) as child:
+                self._insert(db, child)
         except (OSError, ValueError, duckdb.Error) as error:
             raise LoadFailed(str(error)) from error
 
@@ -71,42 +81,149 @@ class FirstLoad:
         if self._child is not None:
             self._child.kill()
 
+    @property
+    @abstractmethod
+    def _program(self) -> Sequence[str]:
+        """The child's module, and its arguments."""
+
+    @abstractmethod
+    def _workplace(self) -> AbstractContextManager[Path]:
+        """A directory for the files."""
+
+    @abstractmethod
+    def _jobs(self, place: Path) -> bytes:
+        """What the child is told: to copy the rows of all tables to files."""
+
+    @abstractmethod
+    def _rows(self, table: str, file: Mapping[str, Any]) -> str:
+        """How DuckDB reads the rows of a file."""
+
+    @abstractmethod
+    def _taken(self, child: subprocess.Popen[bytes], file: Mapping[str, Any]) -> None:
+        """The rows of a file are in."""
+
     @contextmanager
     def _exporting(self, place: Path) -> Iterator[subprocess.Popen[bytes]]:
         """A child that has the jobs for all tables."""
-        argv = [sys.executable, "-P", "-m", PROGRAM, f"file:{quote(str(self._database.resolve()))}?mode=ro"]
+        argv = [sys.executable, "-P", "-m", *self._program]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        jobs = b"".join(_job(query, TABLES[table], _file(place, table)) for table, query in self._queries.items())
         with uninterrupted.started(argv, **pipes) as child:
             self._child = child
             if self._stopped.is_set():
                 raise LoadFailed("The load was stopped.")
             assert child.stdin is not None
-            with child.stdin:
-                child.stdin.write(jobs)
+            child.stdin.write(self._jobs(place))
+            child.stdin.flush()
             yield child
 
-    def _insert(self, db: duckdb.DuckDBPyConnection, child: subprocess.Popen[bytes], place: Path) -> None:
+    def _insert(self, db: duckdb.DuckDBPyConnection, child: subprocess.Popen[bytes]) -> None:
         """Insert the files as they are written."""
         import numpy  # noqa: F401 (updates need it: it is imported while the child works)
 
-        assert child.stdout is not None
         db.execute("SET threads = 1")  # it would hold much of a file, and keep those who write to the store waiting
-        for table in self._queries:
-            answer = json.loads(child.stdout.readline() or '{"error": "The process has ended."}')
-            if "error" in answer:
-                raise LoadFailed(answer["error"])
-            db.execute(f"INSERT INTO {table} SELECT * FROM read_parquet(?)", [str(_file(place, table))])
+        for table in TABLES:
+            while "rows" not in (answer := _answer(child)):
+                db.execute(f"INSERT INTO {table} SELECT * FROM {self._rows(table, answer)}")
+                self._taken(child, answer)
+        if db.execute("SELECT coalesce(max(id), 0) FROM raw_events").fetchone() != (self._last,):
+            raise LoadFailed(f"The copy does not end with event {self._last}.")
         db.execute("RESET threads")
 
 
+def _answer(child: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """The next answer of a child.
+
+    Raises:
+        LoadFailed: it cannot do its jobs, or has ended.
+    """
+    assert child.stdout is not None
+    answer: dict[str, Any] = json.loads(child.stdout.readline() or '{"error": "The process has ended."}')
+    if "error" in answer:
+        raise LoadFailed(answer["error"])
+    return answer
+
+
+class SqliteLoad(FirstLoad):
+    """A load from the file of a SQLite store."""
+
+    def __init__(self, database: Path, last: int) -> None:
+        super().__init__(last)
+        self._database = database
+
+    @property
+    def _program(self) -> Sequence[str]:
+        return EXPORTING, f"file:{quote(str(self._database.resolve()))}?mode=ro"
+
+    def _workplace(self) -> AbstractContextManager[Path]:
+        return _beside(self._database)
+
+    def _jobs(self, place: Path) -> bytes:
+        queries = _queries(self._last, Dialect.SQLITE)
+        return b"".join(_job(query, TABLES[table], place / f"{table}.parquet") for table, query in queries.items())
+
+    def _rows(self, table: str, file: Mapping[str, Any]) -> str:
+        return f"read_parquet({_quoted(file['path'])})"
+
+    def _taken(self, child: subprocess.Popen[bytes], file: Mapping[str, Any]) -> None:
+        Path(file["path"]).unlink()
+
+
+class PostgresLoad(FirstLoad):
+    """A load from a PostgreSQL database, in one snapshot.
+
+    Args:
+        target: where the database is, as libpq takes it.
+    """
+
+    def __init__(self, target: str, last: int) -> None:
+        super().__init__(last)
+        self._target = target
+
+    @property
+    def _program(self) -> Sequence[str]:
+        return (COPYING,)
+
+    def _workplace(self) -> AbstractContextManager[Path]:
+        return _temporary()
+
+    def _jobs(self, place: Path) -> bytes:
+        jobs = [
+            {"copy": f"COPY (SELECT {', '.join(TABLES[table])} FROM ({query}) AS rows) TO STDOUT ({_CSV})"}
+            | {"path": str(place / f"{table}.csv")}
+            for table, query in _queries(self._last, Dialect.POSTGRES).items()
+        ]
+        return json.dumps({"target": self._target, "jobs": jobs}).encode() + b"\n"
+
+    def _rows(self, table: str, file: Mapping[str, Any]) -> str:
+        size = file["bytes"] + 1  # any more would be taken, and cost time
+        limits = f"max_line_size = {size}, buffer_size = {size}"
+        return f"read_csv({_quoted(file['path'])}, columns = {dict(TABLES[table])}, {limits}, {_READ_CSV})"
+
+    def _taken(self, child: subprocess.Popen[bytes], file: Mapping[str, Any]) -> None:
+        assert child.stdin is not None
+        Path(file["path"]).unlink()
+        with suppress(BrokenPipeError):  # it has done all its jobs
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+
+
+def first_load(target: Path | str, last: int) -> FirstLoad:
+    """A load from the database of a store.
+
+    Args:
+        target: see `Store.target`.
+    """
+    return SqliteLoad(target, last) if isinstance(target, Path) else PostgresLoad(target, last)
+
+
 @contextmanager
-def _workplace(directory: Path) -> Iterator[Path]:
-    """A temporary directory on the disk of the store. Also removes those that ended processes left.
+def _beside(database: Path) -> Iterator[Path]:
+    """A temporary directory on the disk of a store. Also removes those that ended processes left.
 
     Raises:
         OSError: the directory cannot be written to.
     """
+    directory = database.with_name("analytics")
     directory.mkdir(mode=0o700, exist_ok=True)
     for abandoned in directory.glob(f"{_WORK}*"):
         with suppress(OSError):
@@ -116,22 +233,29 @@ def _workplace(directory: Path) -> Iterator[Path]:
         yield Path(place)
 
 
-def _file(place: Path, table: str) -> Path:
-    return place / f"{table}.parquet"
+@contextmanager
+def _temporary() -> Iterator[Path]:
+    """A temporary directory on the machine's disk for such."""
+    with TemporaryDirectory(prefix="workbench-load-", ignore_cleanup_errors=True) as place:
+        yield Path(place)
 
 
-def _queries(last: int) -> dict[str, str]:
-    """What SQLite runs for each table, the events first: they take longest."""
+def _quoted(path: str) -> str:
+    return "'" + path.replace("'", "''") + "'"
+
+
+def _queries(last: int, dialect: Dialect) -> dict[str, str]:
+    """What the database runs for each table, the events first: they take longest."""
     return {
-        "raw_events": _filled(SQL.events, last=last),
-        **{mirror.table: _filled(mirror.rows, keys="NULL") for mirror in MIRRORS},
-        **{mirror.table: _filled(mirror.rows, after=0, keys="'[]'") for mirror in NUMBERED},
+        "raw_events": _filled(SQL.events, dialect, last=last),
+        **{mirror.table: _filled(mirror.rows, dialect, keys="NULL") for mirror in MIRRORS},
+        **{mirror.table: _filled(mirror.rows, dialect, after=0, keys="'[]'") for mirror in NUMBERED},
     }
 
 
-def _filled(query: Query, **values: int | str) -> str:
+def _filled(query: Query, dialect: Dialect, **values: int | str) -> str:
     """A query with expressions in place of its parameters."""
-    text = query.sqlite
+    text = render(query.text, dialect)
     for name, value in values.items():
         text = text.replace(f":{name}", str(value))
     return text

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.analytics.changes import START, Update, after_event, read_update
-from workbench.analytics.first_load import SMALLEST, FirstLoad, LoadFailed
+from workbench.analytics.first_load import SMALLEST, LoadFailed, first_load
 from workbench.analytics.others import Others
 from workbench.analytics.questions import SqlQuestion, answer
 from workbench.analytics.replica import Replica
@@ -25,7 +25,6 @@ from workbench.errors import BadInput
 from workbench.state.settings import Settings
 from workbench.store.base import Store
 from workbench.store.feed import last_event_id
-from workbench.store.sqlite import SqliteStore
 from workbench.trust import project_store
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ async def refresh(live: Live, store: Store) -> Update:
     position = replica.position
     if not await store.read(position.fits):
         replica.reset(position)  # a backup, or another store, has taken the place of this one
-    if replica.position == START and isinstance(store, SqliteStore):
+    if replica.position == START:
         await _fill(replica, store)
     while True:
         update = await store.read(partial(read_update, position=replica.position))
@@ -106,12 +105,12 @@ async def refresh(live: Live, store: Store) -> Update:
         await asyncio.to_thread(replica.apply, update)
 
 
-async def _fill(replica: Replica, store: SqliteStore) -> None:
+async def _fill(replica: Replica, store: Store) -> None:
     """Fill an empty copy of a large store. If that fails, the copy stays empty, and is filled page by page."""
     position = await store.read(lambda tx: after_event(tx, last_event_id(tx)))
     if position.cursor < SMALLEST:
         return
-    load = FirstLoad(store.path, position.cursor)
+    load = first_load(store.target, position.cursor)
     try:
         await asyncio.to_thread(replica.fill, load.into, position)
     except LoadFailed as error:

@@ -210,6 +210,7 @@ MIRRORS = (
         "raw_processes",
         {
             "agent_uid": "VARCHAR",
+            "machine": "VARCHAR",
             "profile": "VARCHAR",
             "pid": "BIGINT",
             "spawned_us": "BIGINT",
@@ -248,6 +249,7 @@ MIRRORS = (
             "branch": "VARCHAR",
             "target": "VARCHAR",
             "status": "VARCHAR",
+            "machine": "VARCHAR",
             "commit_id": "VARCHAR",
             "created_by": "VARCHAR",
             "created_us": "BIGINT",

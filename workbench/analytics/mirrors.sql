@@ -67,10 +67,11 @@ WHERE CAST(:keys AS TEXT) IS NULL OR id IN (SELECT k.value FROM {{rows_of keys}}
 ORDER BY created_at, id;
 
 -- name: processes
-SELECT agent_id AS agent_uid, profile, pid, spawned_at AS spawned_us, ended_at AS ended_us, exit_code, reason
-FROM processes
-WHERE CAST(:keys AS TEXT) IS NULL OR agent_id IN (SELECT k.value FROM {{rows_of keys}} AS k)
-ORDER BY spawned_at, agent_id;
+SELECT p.agent_id AS agent_uid, s.machine, p.profile, p.pid, p.spawned_at AS spawned_us, p.ended_at AS ended_us,
+    p.exit_code, p.reason
+FROM processes p JOIN spawns s ON s.agent_id = p.agent_id
+WHERE CAST(:keys AS TEXT) IS NULL OR p.agent_id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY p.spawned_at, p.agent_id;
 
 -- name: process_samples
 SELECT id, kind, owner, pid, at AS at_us, cpu_seconds, memory_bytes, processes
@@ -88,7 +89,7 @@ WHERE CAST(:keys AS TEXT) IS NULL OR p.id IN (SELECT CAST(k.value AS {{big}}) FR
 ORDER BY p.id;
 
 -- name: worktrees
-SELECT name, branch_name AS branch, integration_target AS target, status, integrated_commit AS commit_id,
+SELECT name, branch_name AS branch, integration_target AS target, status, machine, integrated_commit AS commit_id,
     created_by, created_at AS created_us, closed_at AS closed_us
 FROM worktrees
 WHERE CAST(:keys AS TEXT) IS NULL OR name IN (SELECT k.value FROM {{rows_of keys}} AS k)

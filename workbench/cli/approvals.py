@@ -420,6 +420,8 @@ def _outcome_lines(outcome: Mapping[str, Any]) -> CellLines:
 
 
 def outcome_text(outcome: Mapping[str, Any]) -> str:
+    if outcome.get("machine"):
+        return f"{outcome['worktree']} is queued: the server of {outcome['machine']}, which has the worktree, merges it"
     if "asked_by" in outcome:
         return f"{outcome['asked_by']} {_TOLD['accept' if outcome['answer'] else 'decline']}"
     if "action" in outcome:

@@ -59,6 +59,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "start",
         "serve",
         "status",
+        "servers",
         "panel",
         "stop",
         "doctor",
@@ -107,6 +108,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "export",
         "import",
         "performance",
+        "telemetry",
     ),
     "Chat and tools": ("chat", "conversations", "tools", "koi", "personalities"),
     "Admission and access": (

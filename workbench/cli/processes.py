@@ -25,6 +25,7 @@ from workbench.system.tree_removal import remove_tree
 
 COLUMNS = {
     "agent_id": "agent",
+    "machine": "machine",
     "state": "state",
     "pid": "pid",
     "profile": "profile",
@@ -196,7 +197,10 @@ def process_table(processes: Sequence[Mapping[str, Any]], empty: str) -> Table:
         }
         for process in processes
     ]
-    return Table.of(rows, without_empty(without_empty(COLUMNS, "definition", rows), "waits", rows), empty)
+    columns = without_empty(without_empty(COLUMNS, "definition", rows), "waits", rows)
+    if len({row["machine"] for row in rows}) <= 1:
+        columns = {name: title for name, title in columns.items() if name != "machine"}
+    return Table.of(rows, columns, empty)
 
 
 @root.command()

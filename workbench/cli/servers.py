@@ -11,7 +11,7 @@ import click
 
 from workbench.cli.client import OperatorClient, ProjectClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, PartialFailure, Shown, pass_client
+from workbench.cli.output import Note, NounGroup, PartialFailure, Shown, pass_client
 from workbench.errors import Unavailable
 from workbench.present.tables import Table
 
@@ -71,6 +71,11 @@ def stop(client: OperatorClient, end_workers: bool, on_boot: bool) -> Shown:
     server = detached.stop(client.settings, end_workers=end_workers)
     stopped = "No server was running." if server is None else f"The server (process {server.pid}) has stopped."
     return Note(" ".join([stopped, *says]), {"stopped": server and server.pid})
+
+
+@root.group(cls=NounGroup)
+def servers() -> None:
+    """The project's servers, each with its machine."""
 
 
 @root.command()

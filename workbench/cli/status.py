@@ -1,4 +1,4 @@
-"""The state of the project: `status`, `events`, `performance`."""
+"""The state of the project: `status`, `events`, `performance`, `telemetry`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.cli.approvals import MOST
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.operations.declared import view
-from workbench.cli.output import Shown, drop_none, pass_client
+from workbench.cli.output import NounGroup, Shown, drop_none, pass_client
 from workbench.model import Registration, ServerInfo
 from workbench.present.tables import StateCell, Table
 
@@ -110,3 +110,8 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
             yield from _flat(value, f"{before}{name} ")
         else:
             yield f"{before}{name}", value
+
+
+@root.group(cls=NounGroup)
+def telemetry() -> None:
+    """What an OpenTelemetry collector is told: `docs/telemetry.md`."""

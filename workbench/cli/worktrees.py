@@ -70,7 +70,9 @@ def worktree_table(rows: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Active worktrees, and what each would merge."""
     notes = [(row["name"], text) for row in rows for text in (row["problem"], _lacks(row["empty_submodules"]))]
     note = "\n".join(f"{name}: {text}" for name, text in notes if text)
-    return Table.of([_count_files(row) for row in rows], COLUMNS, empty, rows, note=note)
+    several = len({row["machine"] for row in rows}) > 1
+    columns = {"name": COLUMNS["name"], "machine": "machine", **COLUMNS} if several else COLUMNS
+    return Table.of([_count_files(row) for row in rows], columns, empty, rows, note=note)
 
 
 def _lacks(submodules: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from workbench.drivers import acp, claude, codex, gemini
 from workbench.drivers.fit import AgentProgram, Driver, Fit, fit
-from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup, TelemetryAccess
 from workbench.drivers.stream import ProgramFailure, ProgramStream, ProgramUsage, Start, Told
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "ProgramUsage",
     "ServerSetup",
     "Start",
+    "TelemetryAccess",
     "Told",
     "fit",
 ]
@@ -47,6 +48,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             withheld=claude.withheld,
             configure=claude.configure,
             route=lambda models, files: {},
+            telling=claude.telling,
             streaming=claude.streaming,
             resumed=claude.resumed,
             talking=claude.talking,
@@ -63,6 +65,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             withheld=codex.withheld,
             configure=codex.configure,
             route=codex.route,
+            telling=codex.telling,
             streaming=codex.streaming,
             resumed=codex.resumed,
         ),
@@ -78,6 +81,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             withheld=gemini.withheld,
             configure=gemini.configure,
             route=lambda models, files: {},
+            telling=gemini.telling,
             streaming=gemini.streaming,
             resumed=gemini.resumed,
         ),

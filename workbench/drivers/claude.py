@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup, TelemetryAccess
 from workbench.drivers.stream import (
     ANSWER_LIMIT,
     Happening,
@@ -51,6 +51,21 @@ def configure(setup: AgentSetup, scratch: str, files: Mapping[str, str]) -> Conf
         arguments=tuple(_arguments(setup, scratch)),
         files={MCP: json.dumps(config), PROMPT: setup.system_prompt},
         environment=dict(_environment(setup)),
+    )
+
+
+def telling(access: TelemetryAccess, files: Mapping[str, str]) -> Configuration:
+    """The variables with which Claude Code tells the server of its requests. It takes the header as it stands."""
+    return Configuration(
+        environment={
+            "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
+            "OTEL_LOGS_EXPORTER": "otlp",
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": access.url,
+            "OTEL_EXPORTER_OTLP_HEADERS": f"Authorization={access.authorization}",
+            "OTEL_LOG_USER_PROMPTS": "1",
+            "OTEL_LOG_TOOL_DETAILS": "1",
+        }
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup, TelemetryAccess
 from workbench.drivers.stream import (
     ANSWER_LIMIT,
     Happening,
@@ -67,6 +67,16 @@ def route(models: ModelAccess, files: Mapping[str, str]) -> Mapping[str, str]:
     config = tomllib.loads(files.get(CONFIG, ""))
     _set_provider(config, _provider(address) | {"env_key": "OPENAI_API_KEY"})
     return {CONFIG: tomli_w.dumps(config)}
+
+
+def telling(access: TelemetryAccess, files: Mapping[str, str]) -> Configuration:
+    """The configuration with which Codex tells the server of its requests."""
+    config = tomllib.loads(files.get(CONFIG, ""))
+    headers = {"Authorization": access.authorization}
+    place = {"endpoint": f"{access.url}/v1/logs", "protocol": "json", "headers": headers}
+    others = {"trace_exporter": "none", "metrics_exporter": "none"}  # it has more than a hundred spans a run
+    config["otel"] = {"log_user_prompt": True, "exporter": {"otlp-http": place}, **others}
+    return Configuration(files={CONFIG: tomli_w.dumps(config)})
 
 
 def _set_provider(config: dict[str, Any], provider: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from re import Pattern
 from typing import Any
 
-from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup, unattended
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup, TelemetryAccess, unattended
 from workbench.drivers.stream import ProgramStream
 from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition, ModelSettings
@@ -52,6 +52,7 @@ class AgentProgram:
         withheld: what of allowed tools it cannot give, because it cannot keep the limits otherwise.
         configure: from a setup, its scratch directory and its profile's files to how it is started.
         route: the files, besides variables, with which it asks the server for models instead of the provider.
+        telling: the files and variables with which it tells the server of its requests by OpenTelemetry.
         streaming: from the command of a profile to one that writes as JSON, line by line, what it does.
         talking: from that command to one that is told its prompt, and messages while it works, on its standard input;
             None: it cannot be.
@@ -69,6 +70,7 @@ class AgentProgram:
     withheld: Callable[[ToolLimits], Iterable[str]]
     configure: Callable[[AgentSetup, str, Mapping[str, str]], Configuration]
     route: Callable[[ModelAccess, Mapping[str, str]], Mapping[str, str]]
+    telling: Callable[[TelemetryAccess, Mapping[str, str]], Configuration]
     streaming: Callable[[Sequence[str]], list[str]]
     resumed: Callable[[Sequence[str], str, str], list[str]]
     talking: Callable[[Sequence[str]], list[str]] | None = None

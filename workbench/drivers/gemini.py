@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup, TelemetryAccess
 from workbench.drivers.stream import (
     ChunkedStream,
     Happening,
@@ -48,6 +48,15 @@ def configure(setup: AgentSetup, scratch: str, files: Mapping[str, str]) -> Conf
         files={CONFIG: json.dumps(config), PROMPT: setup.system_prompt},
         environment={"GEMINI_SYSTEM_MD": f"{scratch}/{PROMPT}"} | ({"GEMINI_API_KEY": key} if key else {}),
     )
+
+
+def telling(access: TelemetryAccess, files: Mapping[str, str]) -> Configuration:
+    """The settings with which Gemini CLI tells the server of its requests; the header is a variable."""
+    config: dict[str, Any] = json.loads(files.get(CONFIG, "{}"))
+    place = {"enabled": True, "target": "local", "otlpEndpoint": access.url, "otlpProtocol": "http"}
+    config["telemetry"] = {**place, "logPrompts": True}
+    header = {"OTEL_EXPORTER_OTLP_HEADERS": f"Authorization={access.authorization}"}
+    return Configuration(files={CONFIG: json.dumps(config)}, environment=header)
 
 
 def limit(command: Sequence[str], limits: ToolLimits) -> list[str]:

@@ -104,6 +104,23 @@ class ModelAccess:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class TelemetryAccess:
+    """Where programs tell of themselves by OpenTelemetry: at the server, with the token of their attempt.
+
+    Args:
+        url: the server's address.
+    """
+
+    url: str
+    token: str = field(repr=False)
+
+    @property
+    def authorization(self) -> str:
+        """The value of the header that proves it."""
+        return f"Bearer {self.token}"
+
+
 def unattended(server: StdioServer | HttpServer, permission: str) -> ServerSetup | None:
     """A server with the tools that an agent may use while no person can be asked; None if there are none.
 

@@ -60,7 +60,7 @@ class ServersOfProject(Wire):
     servers: list[ServerOfProject]
 
 
-@op(allow=Level.READ, reads=True, tool=False, command=Command("servers"), refreshed_by="server clock")
+@op(allow=Level.OPERATOR, reads=True, tool=False, command=Command("servers list"), refreshed_by="server clock")
 async def list_servers(
     ctx: Ctx, ended: Annotated[bool, Field(description="Also those that have ended, of the last 30 days.")] = False
 ) -> ServersOfProject:
@@ -97,7 +97,8 @@ class Forgotten(Wire):
     destructive=True,
     command=Command(
         "servers forget MACHINE",
-        "{machine} is forgotten; what was recorded of it is {to}'s now. Files of its worktrees that are not here are lost.",
+        "{machine} is forgotten; what was recorded of it is {to}'s now. Files of its worktrees that are not here are "
+        "lost.",
         asks="Is {machine} gone for good, with the files of its worktrees?",
     ),
 )
@@ -199,9 +200,9 @@ def end(tx: Tx, machine: Machine, nonce: str) -> None:
         tx.emit("server.stopped", f"server:{nonce}", machine=machine.name)
 
 
-def gone(tx: Reader, settings: Settings) -> set[str]:
+def left_connected(tx: Reader, settings: Settings) -> set[str]:
     """The servers that hold connections, by nonce, and have ended or give no sign of life."""
-    return {row["server"] for row in tx.all(SQL.gone, since=tx.now - silence(settings))}
+    return {row["server"] for row in tx.all(SQL.left_connected, since=tx.now - silence(settings))}
 
 
 def others_run(tx: Reader, ctx: Ctx) -> bool:

@@ -74,7 +74,7 @@ WHERE CAST(:all AS {{big}}) = 1 OR ended_at IS NULL ORDER BY started_at DESC, no
 -- name: running_on
 SELECT nonce FROM servers WHERE machine = :machine AND ended_at IS NULL AND seen_at >= :since;
 
--- name: gone
+-- name: left_connected
 -- Servers that hold connections and give no sign of life.
 SELECT DISTINCT c.server FROM connections c LEFT JOIN servers s ON s.nonce = c.server
 WHERE c.closed_at IS NULL AND (s.nonce IS NULL OR s.ended_at IS NOT NULL OR s.seen_at < :since);

@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode
 
 SUBJECTS = ("waiting", "failed", "silent", "budget", "done", "schedule")
 """What the person may be told of."""
-_HEADER = re.compile(r"[A-Za-z0-9-]{1,100}: *(?:(?:Bearer|Basic|Token|token) )?(?:env|file|op|keyring)://\S.*")
+HEADER = re.compile(r"[A-Za-z0-9-]{1,100}: *(?:(?:Bearer|Basic|Token|token) )?(?:env|file|op|keyring)://\S.*")
 
 
 class NotificationSettings(BaseSettings):
@@ -93,7 +93,7 @@ class NotificationSettings(BaseSettings):
     @field_validator("notify_header")
     @classmethod
     def _require_reference(cls, value: str) -> str:
-        if value and not _HEADER.fullmatch(value):
+        if value and not HEADER.fullmatch(value):
             raise ValueError(
                 "it should be a name and a reference to a secret: `Authorization: Bearer env://HOOK_TOKEN`"
             )

@@ -36,11 +36,13 @@ from pydantic_settings import (
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
 from workbench.state.database_note import DatabaseNote
-from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl
+from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl, require_no_password
+from workbench.state.machine_settings import MachineSettings
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings
 from workbench.state.root import find_project, require_own
+from workbench.state.telemetry_settings import TelemetrySettings
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
 
 PACKAGE = Path(__file__).parents[1]
@@ -58,7 +60,9 @@ HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "notify", "s
 """Settings that count from the file of any project, besides the numbers."""
 
 
-class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings):
+class Settings(
+    ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings, MachineSettings, TelemetrySettings
+):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
@@ -77,18 +81,6 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         None,
         description="The PostgreSQL database that has the project's store, as libpq takes it: a URL, or keywords and "
         "values; empty: SQLite in `.aiswarm/`. Its password belongs in libpq's passfile: see docs/postgresql.md.",
-    )
-    machine: str = Field(
-        "",
-        max_length=100,
-        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
-        description="The name of this machine, or of this clone on it, among those that share the project's database; "
-        "empty: its host name.",
-    )
-    server_silent_seconds: float = Field(
-        20.0,
-        ge=10,
-        description="How long a server on another machine may give no sign of life before it counts as gone.",
     )
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
@@ -560,7 +552,7 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         """
         file = settings_file.settings_path(project)
         values = settings_file.read(file, cls.names())
-        _require_no_password(file, values.get("database_url"))
+        require_no_password(file, values.get("database_url"))
         return values
 
     @classmethod
@@ -574,25 +566,6 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
 def digest(values: Mapping[str, Any]) -> str:
     """The digest of settings from a file, by which they are trusted."""
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _require_no_password(file: Path, url: object) -> None:
-    """Refuse a password in a file that is made to be committed.
-
-    Raises:
-        BadInput: ``BAD_SETTINGS``.
-    """
-    try:
-        has_one = (address := DatabaseUrl.of(url)) is not None and bool(address.secrets)
-    except ValueError:  # which is told where it is used
-        return
-    if has_one:
-        raise BadInput(
-            "BAD_SETTINGS",
-            f"{settings_file.place(file, 'database_url')}: database_url has a password, which would be committed with "
-            "the file. Take it out of the line, and put it into ~/.pgpass (or the file that PGPASSFILE names), or the "
-            f"whole address into {PREFIX}DATABASE_URL or your own settings. If it was committed, change the password.",
-        )
 
 
 def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from workbench.store.queries import Dialect, Query
@@ -92,6 +93,11 @@ class Store(Protocol):
 
     migrated: list[str]
     """The migrations that were run when it was opened."""
+
+    @property
+    def target(self) -> Path | str:
+        """Where it is: SQLite's file; or a PostgreSQL database as libpq takes it, which may have a password."""
+        ...
 
     def now(self) -> int:
         """The store's clock, microseconds UTC."""

@@ -8,6 +8,9 @@ SELECT name FROM pragma_table_info(:table) ORDER BY cid;
 -- name: sqlite_last_ids
 SELECT name, seq FROM sqlite_sequence;
 
+-- name: sqlite_indexes
+SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY name;
+
 -- name: postgres_columns
 SELECT c.relname, a.attname, format_type(a.atttypid, NULL), a.attidentity <> ''
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid

@@ -96,6 +96,7 @@ class PostgresStore(GroupCommit):
 
     def __init__(self, target: str, clock: Callable[[], int] | None = None) -> None:
         super().__init__()
+        self.target = target
         self._connector = Connector(target)
         self._server_clock = ServerClock()
         self._clock = clock or self._server_clock

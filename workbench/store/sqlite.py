@@ -102,7 +102,7 @@ class SqliteStore(GroupCommit):
 
     def __init__(self, path: Path, clock: Callable[[], int] = wall_clock) -> None:
         super().__init__()
-        self.path = path
+        self.path = self.target = path
         self._clock = clock
         self._fence = Fence.of(path)
         self._connections: list[SqliteConnection] = []

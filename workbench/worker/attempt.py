@@ -27,7 +27,17 @@ from typing import Any
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
-from workbench.drivers import Configuration, ModelAccess, ProgramFailure, ProgramStream, ProgramUsage, Start, Told, acp
+from workbench.drivers import (
+    Configuration,
+    ModelAccess,
+    ProgramFailure,
+    ProgramStream,
+    ProgramUsage,
+    Start,
+    TelemetryAccess,
+    Told,
+    acp,
+)
 from workbench.git import CommitIdentity
 from workbench.rules import profile as rules
 from workbench.rules.failures import ASKED
@@ -120,6 +130,8 @@ class Worker:
     """The command's own token, valid for the attempt, if its profile passes one on."""
     model_token: str | None = field(default=None, repr=False)
     """The command's token for models, valid for the attempt, if the server answers for a provider."""
+    tells: bool = False
+    """Whether its program tells the server of its requests by OpenTelemetry."""
     python_path: str = ""
     """What stands first in its PYTHONPATH; see `own_path`."""
 
@@ -129,6 +141,11 @@ class Worker:
         if self.model_token is None:
             return None
         return ModelAccess(self.config.url, tuple(self.config.models), self.model_token)
+
+    @property
+    def telemetry(self) -> TelemetryAccess | None:
+        """Where the command's program tells of itself; None: nowhere."""
+        return TelemetryAccess(self.config.url, self.token) if self.tells and self.token else None
 
 
 def author(agent_id: str) -> CommitIdentity:
@@ -411,7 +428,7 @@ def _prepare(
     if worker.token:
         files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, worker.token))
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
-    added = definition.configuration(config.definition, profile, scratch_dir, files, worker.models)
+    added = definition.configuration(config.definition, profile, scratch_dir, files, worker.models, worker.telemetry)
     if not turn.messages:  # else a command has written there, and is not trusted
         scratch.write(scratch_dir, {**files, **added.files})
         _copy(profile, scratch_dir, worker.models)

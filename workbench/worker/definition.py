@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.confinement import Box
-from workbench.drivers import DRIVERS, PROGRAMS, AgentSetup, Configuration, ModelAccess, ProgramStream
+from workbench.drivers import DRIVERS, PROGRAMS, AgentSetup, Configuration, ModelAccess, ProgramStream, TelemetryAccess
 from workbench.drivers.fit import OWN_SERVER
 from workbench.rules.profile import Profile
 from workbench.worker.sessions import KeptSession
@@ -27,19 +27,27 @@ def configuration(
     scratch_dir: Path,
     files: Mapping[str, str],
     models: ModelAccess | None = None,
+    telemetry: TelemetryAccess | None = None,
 ) -> Configuration:
     """The arguments, files and variables that a definition, and the server's access to models, add to a command.
 
     Args:
         files: those that the profile writes to the scratch directory.
+        telemetry: where its program tells of itself.
     """
     added = _of_definition(setup, profile, scratch_dir, files)
-    if models is None:
-        return added
-    of_program: Mapping[str, str] = {}
-    if profile.program is not None:
-        of_program = PROGRAMS[profile.program].route(models, {**files, **added.files})
-    return replace(added, files={**added.files, **of_program}, environment={**added.environment, **models.environment})
+    if models is not None:
+        of_program: Mapping[str, str] = {}
+        if profile.program is not None:
+            of_program = PROGRAMS[profile.program].route(models, {**files, **added.files})
+        added = _with(added, Configuration(files=of_program, environment=models.environment))
+    if telemetry is not None and profile.program is not None:
+        added = _with(added, PROGRAMS[profile.program].telling(telemetry, {**files, **added.files}))
+    return added
+
+
+def _with(added: Configuration, more: Configuration) -> Configuration:
+    return replace(added, files={**added.files, **more.files}, environment={**added.environment, **more.environment})
 
 
 def _of_definition(

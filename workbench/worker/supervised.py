@@ -129,8 +129,8 @@ class SupervisedAttempt:
             path = await asyncio.to_thread(self._own_path, config)
         except (Conflict, Unavailable) as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
-        tokens = {"token": begun["token"], "model_token": begun["model_token"]}
-        worker, task = replace(await self.worker(), config=config, python_path=path, **tokens), self.claim.task
+        given = {"token": begun["token"], "model_token": begun["model_token"], "tells": begun["tells"]}
+        worker, task = replace(await self.worker(), config=config, python_path=path, **given), self.claim.task
         if self.checkout:
             await self.checkout.fetch_branches()
 

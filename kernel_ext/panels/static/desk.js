@@ -475,9 +475,9 @@ Restart ${s}`,working:"Restarting…",consequence:`${d}It is started again with 
     ${r}
     <${T} element=${o.errorBox} />`}function Tp(n,t,e,s){let i={...n,...t},o=i.mode==="task"?"for one task":"claims tasks as they come",r=e&&`${Math.round(e.percent)}\
  % of a processor, ${U(e.cpu_seconds*1e3)} in total`;return[["Works on",s&&`${s.title} #${s.id}`],["Persona",n.persona_id],["Profile",i.profile&&`${i.profile}, ${o}`],
-["Worktree",i.worktree],["Process",i.pid],["CPU",r],["Memory",e&&St(e.memory_bytes)],["Limits",Sc(i.limits)||"none"],["Started",i.spawned_at&&B(i.spawned_at)],[
-"Ended",i.ended_at&&B(i.ended_at)]]}function Op({processes:n}){let t=["Child process","Process","CPU","Memory"].map(s=>m`<th scope="col">${s}</th>`),e=({pid:s,name:i,
-cpu_seconds:o,memory_bytes:r})=>{let l=[i,String(s),U(o*1e3),St(r)];return m`<tr key=${s}>
+["Worktree",i.worktree],["Process",i.pid],["Machine",i.machine],["CPU",r],["Memory",e&&St(e.memory_bytes)],["Limits",Sc(i.limits)||"none"],["Started",i.spawned_at&&
+B(i.spawned_at)],["Ended",i.ended_at&&B(i.ended_at)]]}function Op({processes:n}){let t=["Child process","Process","CPU","Memory"].map(s=>m`<th scope="col">${s}</th>`),
+e=({pid:s,name:i,cpu_seconds:o,memory_bytes:r})=>{let l=[i,String(s),U(o*1e3),St(r)];return m`<tr key=${s}>
       ${l.map(c=>m`<td>${c}</td>`)}
     </tr>`};return n.length?m`<table class="wb-table wb-children">
     <thead>

@@ -61,7 +61,7 @@ def touch_presence(tx: Tx, agent_uid: str) -> None:
 @duty("expiring presence", lambda settings: min(5.0, settings.silent_seconds / 4), serving=False)
 async def expire_due(ctx: Ctx) -> None:
     """Make agents inactive that have no connection, process or lease and have sent nothing for `silent_seconds`."""
-    if not ctx.local.machine.is_alone and (left := await ctx.read(lambda tx: servers.gone(tx, ctx.settings))):
+    if not ctx.local.machine.is_alone and (left := await ctx.read(lambda tx: servers.left_connected(tx, ctx.settings))):
         await ctx.of(SYSTEM).write(lambda tx: close_left_open(tx, left))
     silent = int(ctx.settings.silent_seconds * SECOND)
     if await ctx.read(lambda tx: someone_silent(tx, tx.now - silent)):

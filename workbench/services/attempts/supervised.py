@@ -51,7 +51,8 @@ class Begun(Wire):
     `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for. `note`:
     by how much its worktree is behind its target, and why; null: it is up to date. `checkout`: outside of worktrees,
     what its command may read; null: the project has no repository. `model_token`: with it, its command asks this
-    server for models. `hide`: paths of the project that its command may not read, because its check asks for that.
+    server for models. `tells`: its program tells the server of its requests by OpenTelemetry. `hide`: paths of the
+    project that its command may not read, because its check asks for that.
     `lent`: what its commands get of what it holds, and the locks of its devices.
     """
 
@@ -60,6 +61,7 @@ class Begun(Wire):
     checkout: ReadCheckout | None = None
     token: str | None = None
     model_token: str | None = None
+    tells: bool = False
     hide: list[str] = []
     lent: Lent = Lent()
 
@@ -87,7 +89,8 @@ async def begin_attempt(
         lambda tx: (terms_of(tx, require_line(tx, task_id)), leases.leased_to(tx, task_id, attempt))
     )
     lent = await to_thread(machine.lent, ctx.settings, leased)
-    begun = begun.model_copy(update={"hide": terms.check.hide if terms.check else [], "lent": lent})
+    tells = with_token and ctx.settings.agent_telemetry
+    begun = begun.model_copy(update={"tells": tells, "hide": terms.check.hide if terms.check else [], "lent": lent})
     providers = await provider_keys.of_agent(ctx, ctx.caller.agent) if with_models and ctx.caller.agent else {}
     if not with_token and not providers:
         return begun

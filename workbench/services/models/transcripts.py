@@ -53,7 +53,7 @@ async def record(ctx: Ctx, task_id: int, attempt: int, exchange: Exchange) -> No
     messages = await asyncio.to_thread(_masked, ctx, exchange)
     begin = rules.root(str(task_id), str(attempt), exchange.provider, exchange.session)
     most = ctx.settings.max_transcript_bytes
-    await ctx.write(lambda tx: _add(tx, task_id, attempt, begin, messages, most), durable=False)
+    await ctx.write(lambda tx: append(tx, task_id, attempt, begin, messages, most), durable=False)
 
 
 def _masked(ctx: Ctx, exchange: Exchange) -> list[Message]:
@@ -63,22 +63,44 @@ def _masked(ctx: Ctx, exchange: Exchange) -> list[Message]:
     return [ctx.secrets.masked(message) for message in rules.each_once([*said, *([answer] if answer else ())])]
 
 
-def _add(tx: Tx, task_id: int, attempt: int, chain: str, messages: Sequence[Message], most: int) -> None:
+def append(
+    tx: Tx,
+    task_id: int,
+    attempt: int,
+    chain: str | None,
+    messages: Sequence[Message],
+    most: int,
+    nodes: Sequence[str] = (),
+) -> str:
+    """Add messages without secrets, each once.
+
+    Args:
+        chain: the node that they follow; None: the last one of the attempt.
+        most: how many bytes the transcript may have.
+        nodes: their own, by which they are known; otherwise these follow from the chain and what they say.
+
+    Returns:
+        The node that they end with.
+    """
     about = {"task_id": task_id, "attempt": attempt}
+    if chain is None:
+        last = tx.one(SQL.last, about)
+        chain = last["node"] if last else rules.root(str(task_id), str(attempt))
     row = tx.one(SQL.size, about)
     size: int = row["bytes"] if row else 0
-    for message in messages:
-        node = rules.node(chain, message)
+    for number, message in enumerate(messages):
+        node = nodes[number] if nodes else rules.node(chain, message)
         if tx.one(SQL.has, about, node=node) is None:
             role, content = map(_storable, (message["role"], json.dumps(message["parts"], ensure_ascii=False)))
             length = len(content.encode())
             if size + length > most:
                 _add_note(tx, about, chain)
-                return
+                return chain
             size += length
             values = {"chain": chain, "node": node, "at": tx.now, "role": role, "content": content, "bytes": length}
             tx.run(SQL.add, about | values)
         chain = node
+    return chain
 
 
 def _storable(text: str) -> str:

@@ -11,6 +11,9 @@ SELECT COALESCE(SUM(bytes), 0) AS bytes FROM transcript WHERE task_id = :task_id
 -- name: has
 SELECT 1 AS there FROM transcript WHERE task_id = :task_id AND attempt = :attempt AND node = :node;
 
+-- name: last
+SELECT node FROM transcript WHERE task_id = :task_id AND attempt = :attempt ORDER BY id DESC LIMIT 1;
+
 -- name: add
 INSERT INTO transcript (task_id, attempt, chain, node, at, role, content, bytes)
 VALUES (:task_id, :attempt, :chain, :node, :at, :role, :content, :bytes)

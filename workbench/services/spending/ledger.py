@@ -47,6 +47,7 @@ class ModelSpending:
         status: that of the provider's answer.
         is_cut: the answer ended before its end; is_estimated: its tokens are guessed.
         cost_usd: None: by the table of prices.
+        report: identifies what a program has told of it.
     """
 
     at: int
@@ -66,6 +67,7 @@ class ModelSpending:
     is_cut: bool = False
     is_estimated: bool = False
     cost_usd: float | None = None
+    report: str | None = None
 
 
 def add(tx: Tx, spent: ModelSpending, known: Prices) -> None:

@@ -22,7 +22,8 @@ WHERE x.at >= :since
 INSERT INTO spending (
     at, source, provider, model, agent_id, task_id, attempt, plan, session_id, persona_id, run_id, definition_id,
     definition_hash, conversation_id, status, error_code, seconds, first_byte_seconds, input_tokens, cached_tokens,
-    cache_write_tokens, cache_write_hour_tokens, output_tokens, reasoning_tokens, is_cut, is_estimated, cost_usd
+    cache_write_tokens, cache_write_hour_tokens, output_tokens, reasoning_tokens, is_cut, is_estimated, cost_usd,
+    report
 ) VALUES (
     :at, :source, :provider, :model, :agent, CAST(:task_id AS {{big}}), CAST(:attempt AS {{big}}),
     CAST(:plan AS TEXT), CAST(:session_id AS TEXT), CAST(:persona_id AS TEXT), CAST(:run_id AS {{big}}),
@@ -32,7 +33,7 @@ INSERT INTO spending (
     :conversation, CAST(:status AS {{big}}), :error_code, :seconds, :first_byte_seconds,
     CAST(:input AS {{big}}), CAST(:cached AS {{big}}), CAST(:cache_write AS {{big}}),
     CAST(:cache_write_hour AS {{big}}), CAST(:output AS {{big}}), CAST(:reasoning AS {{big}}), :is_cut, :is_estimated,
-    :cost_usd
+    :cost_usd, CAST(:report AS TEXT)
 );
 
 -- name: attempted

@@ -27,7 +27,7 @@ from workbench.errors import BadInput, NotFound, Unauthenticated, WorkbenchError
 from workbench.ops import Caller, Op, RestRoute
 from workbench.rules.wire import json_safety
 from workbench.shells.gate import HEALTH, failure, revoked, stopped, unless_ended
-from workbench.shells.http import openapi, personalities, rest, trait_calls
+from workbench.shells.http import openapi, personalities, rest, telemetry, trait_calls
 from workbench.shells.http.endpoints import Endpoint, caller_of, coded, read_body
 
 SSE_WAIT_SECONDS = 15.0
@@ -52,6 +52,7 @@ def routes(workbench: Workbench, stopping: asyncio.Event | None = None) -> list[
         Route("/api/openapi.json", coded(shell.description)),
         *personalities.routes(workbench),
         *trait_calls.routes(workbench),
+        *telemetry.routes(workbench),
         *shell.rest_routes("", _plain),
         *shell.rest_routes("/api", lambda endpoint, result: (_success if endpoint.enveloped else JSONResponse)(result)),
     ]

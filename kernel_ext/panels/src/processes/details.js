@@ -99,6 +99,7 @@ function factsOf(row, read, usage, task) {
     ["Profile", process.profile && `${process.profile}, ${mode}`],
     ["Worktree", process.worktree],
     ["Process", process.pid],
+    ["Machine", process.machine],
     ["CPU", cpu],
     ["Memory", usage && byteSize(usage.memory_bytes)],
     ["Limits", limitsText(process.limits) || "none"],
