@@ -31,6 +31,7 @@ class CuttingProxy:
         self._server = server
         self._home = home
         self._next: Cut | None = None
+        self._later = 0
         self._asked_again = threading.Event()
         self._listening = socket.socket(socket.AF_UNIX)
         self._listening.bind(str(home / ".s.PGSQL.5432"))
@@ -42,9 +43,9 @@ class CuttingProxy:
         """The URL of a database behind it."""
         return f"postgresql://{user}@/{database}?host={self._home}"
 
-    def cut(self, when: Cut) -> None:
-        """Cut the connection on which the next COMMIT comes."""
-        self._next = when
+    def cut(self, when: Cut, *, later: int = 0) -> None:
+        """Cut the connection on which the next COMMIT comes, or one so many later."""
+        self._next, self._later = when, later
 
     def close(self) -> None:
         """Cut all connections."""
@@ -68,9 +69,11 @@ class CuttingProxy:
         with suppress(OSError):
             while data := client.recv(65_536):
                 if COMMIT in data and self._next:
-                    is_cut.set()
-                    self._commit(client, server, data, self._next)
-                    return
+                    if not self._later:
+                        is_cut.set()
+                        self._commit(client, server, data, self._next)
+                        return
+                    self._later -= 1
                 server.sendall(data)
                 if b"pg_advisory_xact_lock" in data:
                     self._asked_again.set()

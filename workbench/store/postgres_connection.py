@@ -36,11 +36,17 @@ _DEFAULTS = {
     "tcp_user_timeout": "20000",
 }
 """Parameters of libpq that the URL may set otherwise."""
+# Plans are as on SQLite, for which the indexes are made: nested loops over them, whatever the server knows of the tables
+# and the values. It would keep plans that it made while a table was small, and make one anew for each claim.
 SESSION = f"""
 SET client_encoding = 'UTF8';
 SET lock_timeout = '{LOCK_SECONDS}s';
 SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
 SET jit = off;
+SET enable_seqscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET plan_cache_mode = force_generic_plan;
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local');
 SELECT current_setting('server_encoding'), pg_is_in_recovery() OR current_setting('transaction_read_only')::bool
 """

@@ -1,5 +1,8 @@
 -- name: is_any
-SELECT 1 AS found WHERE EXISTS (SELECT 1 FROM task_status s WHERE s.status = 'pending' AND s.needs IS NOT NULL)
+-- SQLite would look through all that are pending.
+SELECT 1 AS found WHERE EXISTS (
+        SELECT 1 FROM task_status {{sqlite}}INDEXED BY tasks_with_needs{{end}} WHERE status = 'pending' AND needs IS NOT NULL
+    )
     OR EXISTS (SELECT 1 FROM resource_leases) OR EXISTS (SELECT 1 FROM personas WHERE needs IS NOT NULL);
 
 -- name: held
