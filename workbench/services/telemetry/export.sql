@@ -13,7 +13,8 @@ FROM telemetry t;
 -- name: begin
 -- A project tells what happens from when a collector is set.
 INSERT INTO telemetry (one, seed, event_id, spending_id, totals, since)
-SELECT 1, :seed, (SELECT COALESCE(MAX(id), 0) FROM events), (SELECT COALESCE(MAX(id), 0) FROM spending), '{}', :now
+SELECT 1, CAST(:seed AS TEXT), (SELECT COALESCE(MAX(id), 0) FROM events), (SELECT COALESCE(MAX(id), 0) FROM spending), '{}',
+    CAST(:now AS {{big}})
 FROM (SELECT 1 AS one) x WHERE TRUE ON CONFLICT (one) DO NOTHING;
 
 -- name: advance
