@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import hypothesis
 import psutil
@@ -34,9 +34,13 @@ from workbench.ops import Caller
 from workbench.rules import access
 from workbench.services.agents.register import add_pending
 from workbench.shells.serve import Servers
+from workbench.state import database_url
 from workbench.state.settings import Settings
-from workbench.store.sqlite import open_store
+from workbench.store.opening import open_store
 from workbench.trust import state_directory
+
+if TYPE_CHECKING:
+    from tests.postgres import PostgresServer
 
 pytest_plugins = ["tests.postgres"]
 
@@ -52,6 +56,12 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("workbench")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--store=postgres`: the projects of the tests have databases of PostgreSQL, and only tests with projects run."""
+    choices: dict[str, Any] = {"choices": ("sqlite", "postgres"), "default": "sqlite"}
+    parser.addoption("--store", help="the database of the tests' projects", **choices)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -95,7 +105,7 @@ def _plain_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The person's own settings do not reach the tests."""
-    for name in ("WORKBENCH_PROJECT", "WORKBENCH_TOKEN"):
+    for name in ("WORKBENCH_PROJECT", "WORKBENCH_TOKEN", database_url.VARIABLE):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -163,11 +173,47 @@ def settings_of_tests(tmp_path_factory: pytest.TempPathFactory, _plain_home: Non
     return Settings(project=nowhere, port=0, retry_base_seconds=0.0, terminate_grace_seconds=1.0)
 
 
+NewDatabase = Callable[[], dict[str, Any]]
+
+
 @pytest.fixture
-def settings(settings_of_tests: Settings, repository: Path, request: pytest.FixtureRequest) -> Settings:
+def new_database(request: pytest.FixtureRequest) -> Iterator[NewDatabase]:
+    """`Settings(project=…, **new_database())`: a project with a database of its own, on the store that is tested."""
+    if request.config.getoption("--store") == "sqlite":
+        yield dict
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    template: str = request.getfixturevalue("postgres_template")
+    with ExitStack() as databases:
+
+        def made() -> dict[str, Any]:
+            name = databases.enter_context(server.new_database(template))
+            return {"database_url": database_url.DatabaseUrl(server.url(name))}
+
+        yield made
+
+
+@pytest.fixture
+def database(new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A new database, which the environment names: that of each project that a test does not give another one."""
+    found = new_database()
+    for name, value in in_environment(found).items():
+        monkeypatch.setenv(name, value)
+    return found
+
+
+def in_environment(database: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that name a database to processes; see `new_database`."""
+    return {database_url.VARIABLE: database["database_url"].conninfo} if database else {}
+
+
+@pytest.fixture
+def settings(
+    settings_of_tests: Settings, repository: Path, database: dict[str, Any], request: pytest.FixtureRequest
+) -> Settings:
     """The settings of a fresh project, with the changes that a test asks for; see `limited`."""
     changes = getattr(request, "param", {})
-    return settings_of_tests.model_copy(update={"project": repository.resolve(), **changes})
+    return settings_of_tests.model_copy(update={"project": repository.resolve(), **database, **changes})
 
 
 def limited(**changes: Any) -> pytest.MarkDecorator:
@@ -186,7 +232,7 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def with_store(settings: Settings, empty_store: Path) -> Settings:
     """The settings of a project that has a store, so that whoever opens it has nothing to migrate."""
     state_directory.create(settings)
-    if not settings.database.exists():
+    if settings.database_url is None and not settings.database.exists():
         shutil.copy(empty_store, settings.database)
     return settings
 
@@ -423,13 +469,25 @@ async def ended(*pids: int) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Asynchronous tests end in time by themselves: pytest-timeout only leaves their loop, which then never ends.
 
-    The longest tests begin first, so that no process works alone at the end.
+    The longest tests begin first, so that no process works alone at the end. On PostgreSQL, only those run whose
+    projects are there, except those about SQLite.
     """
+    if config.getoption("--store") == "postgres":
+        config.hook.pytest_deselected(items=[item for item in items if not _on_given_store(item)])
+        items[:] = [item for item in items if _on_given_store(item)]
+        for item in items:
+            if about := item.get_closest_marker("sqlite"):
+                item.add_marker(pytest.mark.skip(reason=about.args[0]))
     seconds = {item: _deadline(item, config) for item in items}
     items[:] = _longest_first(items, seconds, int(getattr(config, "workerinput", {}).get("workercount", 1)))
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             item.obj = _within(0.75 * seconds[item], item.obj)
+
+
+def _on_given_store(item: pytest.Item) -> bool:
+    """Whether `--store` says on which database a test's projects are."""
+    return "new_database" in getattr(item, "fixturenames", ())
 
 
 def _deadline(item: pytest.Item, config: pytest.Config) -> float:

@@ -17,6 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.ops import OPERATOR
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
+from workbench.store.queries import Query
 
 SECONDS = 60.0
 """How long something is waited for that a test expects."""
@@ -43,9 +44,9 @@ async def worktree(workbench: Workbench, name: str = "lab", **more: Any) -> Path
 
 @asynccontextmanager
 async def another_server(port: int, project: Path) -> AsyncIterator[None]:
-    """The server of another project at a port."""
+    """The server of another project at a port, whose store is a file."""
     project.mkdir()
-    async with Workbench.open(Settings(project=project)) as workbench, Servers(workbench) as servers:
+    async with Workbench.open(Settings(project=project, database_url=None)) as workbench, Servers(workbench) as servers:
         await servers.start(port)
         yield
 
@@ -126,6 +127,11 @@ def refused(code: str, function: Callable[..., object], *arguments: Any, **named
         function(*arguments, **named)
     assert caught.value.code == code
     return caught.value
+
+
+async def rows(workbench: Workbench, question: str) -> list[tuple[Any, ...]]:
+    """The rows that some SQL selects from the store."""
+    return await workbench.store.read(lambda tx: tx.tuples(Query("asked", question)))
 
 
 async def until(look: Callable[[], Any], seconds: float = SECONDS) -> Any:

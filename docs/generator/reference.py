@@ -127,9 +127,12 @@ def error_codes() -> dict[str, tuple[int, str]]:
 
 
 def _storage_codes() -> dict[str, tuple[int, str]]:
-    from workbench.store.sqlite_errors import STORAGE_ERRORS, UNSYNCED
+    from workbench.store import postgres, postgres_errors, sqlite_errors
 
-    return {code: (errors.Unavailable.status, message) for code, message in (*STORAGE_ERRORS.values(), UNSYNCED)}
+    on_sqlite = (*sqlite_errors.STORAGE_ERRORS.values(), sqlite_errors.UNSYNCED)
+    causes = [cause for _, cause in postgres_errors.CAUSES]
+    on_postgres = (*causes, *postgres_errors.STORAGE_ERRORS.values(), postgres_errors.LOST, postgres.UNCERTAIN)
+    return {code: (errors.Unavailable.status, message) for code, message in (*on_postgres, *on_sqlite)}
 
 
 def _operations() -> str:

@@ -34,7 +34,7 @@ from workbench.state.database_url import VARIABLE
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
+pytestmark = [pytest.mark.anyio, pytest.mark.chaos, pytest.mark.usefixtures("database")]
 
 ROUNDS = 200 * SOAK or 6
 LINES = 12

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.chance import SOAK, chance
+from tests.conftest import NewDatabase, in_environment
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 
@@ -34,6 +35,7 @@ class Node:
     """A node that is killed and started again.
 
     Args:
+        database: see `new_database`.
         own: what it has published and is acknowledged, by name.
         doubtful: names of changes that were not acknowledged.
     """
@@ -41,6 +43,7 @@ class Node:
     name: str
     project: Path
     contact: str
+    database: dict[str, Any]
     url: str = ""
     own: dict[str, int] = field(default_factory=dict)
     doubtful: set[str] = field(default_factory=set)
@@ -66,7 +69,7 @@ class Node:
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
-                env={**os.environ, "PYTHONPATH": str(root)},
+                env={**os.environ, **in_environment(self.database), "PYTHONPATH": str(root)},
                 limit=LONGEST_LINE,
             )
         self.url = await self._answer()
@@ -125,14 +128,14 @@ class Node:
 
 
 @pytest.fixture
-async def nodes(tmp_path: Path) -> AsyncIterator[tuple[Node, Node]]:
+async def nodes(tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[tuple[Node, Node]]:
     """Two nodes, of which the second contacts the first."""
     async with AsyncExitStack() as stack:
         made: list[Node] = []
         for name in ("hub", "ada"):
             project = tmp_path / name
             project.mkdir()
-            node = Node(name, project, f"{made[0].url}/koi-net" if made else "")
+            node = Node(name, project, f"{made[0].url}/koi-net" if made else "", new_database())
             stack.push_async_callback(node.kill)
             await node.start()
             made.append(node)

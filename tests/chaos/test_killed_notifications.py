@@ -12,7 +12,7 @@ from tests.chance import SOAK, chance
 from tests.chaos.test_kill_matrix import Project, Victim
 from tests.services.notifications.test_notifications import hooked
 
-pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
+pytestmark = [pytest.mark.anyio, pytest.mark.chaos, pytest.mark.usefixtures("database")]
 
 ROUNDS = 20 * SOAK or 3
 

@@ -35,7 +35,7 @@ from workbench.state.database_url import VARIABLE
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.usefixtures("database")]
 
 T = TypeVar("T")
 

@@ -29,7 +29,11 @@ from workbench.sweeps.watch import end_marked
 
 RUNS = 200 if SOAK else 10
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3_600 if SOAK else 600)]
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.timeout(3_600 if SOAK else 600),
+    pytest.mark.usefixtures("database"),
+]
 
 
 Start = Callable[..., subprocess.Popen[str]]

@@ -1,7 +1,8 @@
-"""`workbench db`: a PostgreSQL server for trying out."""
+"""`workbench db`: a PostgreSQL server for trying out, and the way of a project to PostgreSQL and back."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Type, code, data
+from tests.postgres import PostgresServer
+from workbench.state.settings import Settings
 from workbench.store import own_server
 from workbench.store.own_server import passfile
 
@@ -84,3 +87,50 @@ def test_a_directory_that_roots_server_cannot_enter_is_refused(run: Type, place:
     refused = run("db", "up", "--data", str(place))
     assert code(refused) == "POSTGRES_OUT_OF_REACH"
     assert f"cannot enter {place.parent}" in refused.err
+
+
+def facts(run: Type) -> dict[str, str]:
+    """What `db status` says."""
+    return dict(data(run("--json", "db", "status")))
+
+
+def of_doctor(run: Type) -> tuple[str, str]:
+    """The state of the store and the sentence about it."""
+    (row,) = (row for row in json.loads(run("--json", "doctor").out) if row["what"] == "store")
+    return row["state"], row["says"]
+
+
+def test_a_project_goes_to_postgresql_and_comes_back(
+    run: Type, penguins: Path, migrated: Settings, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert facts(run)["version"].startswith("SQLite")
+    with postgres_server.new_database() as name:
+        address = postgres_server.url(name)
+        assert "set WORKBENCH_DATABASE_URL to its address" in run("db", "copy", "--to", address).out
+        assert code(run("tasks")) == "DATABASE_NOT_SET"
+        assert of_doctor(run)[0] == "missing"
+        monkeypatch.setenv("WORKBENCH_DATABASE_URL", address)
+        assert facts(run)["version"].startswith("PostgreSQL")
+        assert of_doctor(run)[0] == "ok"
+        assert [task["id"] for task in data(run("--json", "tasks"))] == [1, 2]
+        assert {row["is_equal"] for row in data(run("--json", "db", "copy", "--check", "--to"))} == {True}
+        run("cancel", "1")
+        ran = run("--json", "db", "copy", "--check", "--to")
+        assert ran.status == 1
+        assert "events" in [row["table"] for row in json.loads(ran.out) if not row["is_equal"]]
+        backup = data(run("--json", "backup"))["backup"]
+        assert code(run("restore", backup)) == "STORE_ON_POSTGRESQL"
+        assert code(run("db", "copy", "--from")) == "NOT_CONFIRMED"
+        run("db", "copy", "--from", "--yes")
+        same = data(run("--json", "db", "copy", "--check", "--to", "--file", backup))
+        assert all(row["is_equal"] for row in same)
+        monkeypatch.delenv("WORKBENCH_DATABASE_URL")
+    assert {task["status"] for task in data(run("--json", "tasks", "--status", "cancelled"))} == {"cancelled"}
+
+
+def test_an_address_is_refused_without_its_password(run: Type) -> None:
+    for address in ("postgresql://ada:hunter/2@127.0.0.1/x", "host=127.0.0.1 password=hunter2 connect_timeout"):
+        refused = run("db", "copy", "--to", address)
+        assert code(refused) == "BAD_DATABASE_URL"
+        assert "hunter" not in refused.err
+    assert code(run("db", "copy", "--to")) == "BAD_DATABASE_URL"

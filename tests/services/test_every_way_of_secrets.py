@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -43,6 +42,10 @@ from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
+TABLES = """
+{{sqlite}}SELECT name FROM sqlite_master WHERE type = 'table'{{end}}
+{{postgres}}SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'{{end}}
+"""
 KNOWN = "correct horse & battery/staple+7"
 """A secret without a form, that the project knows."""
 ENCODED = (KNOWN, b64encode(KNOWN.encode()).decode().rstrip("=")[:-1], quote(KNOWN, safe=""), quote(KNOWN))
@@ -347,9 +350,8 @@ async def tables(lab: Lab, place: Path) -> AsyncIterator[tuple[str, object]]:
 
 async def files(lab: Lab) -> AsyncIterator[tuple[str, object]]:
     """The files in the project's directory."""
-    with sqlite3.connect(lab.settings.database) as store:
-        for line in store.iterdump():
-            yield f"store: {line.split('VALUES')[0][:60]}", line
+    for (table,) in await given.rows(lab.workbench, TABLES):
+        yield f"store: {table}", str(await given.rows(lab.workbench, f"SELECT * FROM {table}"))
     for file in lab.settings.home.rglob("*"):
         if file.is_file():
             yield f"file: {file.relative_to(lab.settings.home)}", file.read_bytes().decode("utf-8", "ignore")

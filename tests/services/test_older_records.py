@@ -18,7 +18,7 @@ from workbench.services.processes.processes import ResourceLimits
 from workbench.services.spawning.request import SpawnRequest
 from workbench.state.settings import Settings
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.sqlite("only stores of SQLite have records from before masking")]
 
 VALUE = "blue+horse/7=co"
 WRITTEN_OUT = "9f3b-Quite_Opaque-7c21d"

@@ -19,7 +19,7 @@ from workbench.shells import detached
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240), pytest.mark.usefixtures("database")]
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 

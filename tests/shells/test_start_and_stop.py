@@ -203,6 +203,7 @@ MOMENTS = {
 
 
 @pytest.mark.long
+@pytest.mark.sqlite("tells when SQLite opens its file")
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_a_signal_ends_the_start_of_a_separate_server(settings: Settings, moment: str, number: int) -> None:

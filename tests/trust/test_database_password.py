@@ -68,7 +68,12 @@ async def test_a_worker_and_all_records_are_without_the_password(with_password: 
 async def test_what_is_wrong_with_the_database_is_told_without_the_password(with_password: Settings) -> None:
     assert with_password.database_url is not None
     right = with_password.database_url.conninfo
-    for wrong in (right.replace(PASSWORD, f"{PASSWORD}x"), right.replace("/wb_", "/no_")):
-        settings = with_password.model_copy(update={"database_url": DatabaseUrl(wrong)})
-        error = await asyncio.to_thread(refused, "STORE_UNAVAILABLE", project_store.open_store, settings)
+    wrong = {
+        "DATABASE_REFUSES_USER": right.replace(PASSWORD, f"{PASSWORD}x"),
+        "DATABASE_MISSING": right.replace("/wb_", "/no_"),
+        "DATABASE_URL_INVALID": f"{right}&nonsense=1",
+    }
+    for code, address in wrong.items():
+        settings = with_password.model_copy(update={"database_url": DatabaseUrl(address)})
+        error = await asyncio.to_thread(refused, code, project_store.open_store, settings)
         assert PASSWORD not in f"{error.message} {error.details} {error!r}"

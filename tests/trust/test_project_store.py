@@ -93,9 +93,14 @@ async def test_another_database_is_not_taken_for_the_projects(
     assert f"is in the database {on_postgres.database_url}, and {other} has another one" in error.message
 
 
-async def test_two_machines_share_a_project_by_its_database(on_postgres: Settings, tmp_path: Path) -> None:
+async def test_two_machines_share_a_project_by_its_database(
+    on_postgres: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (elsewhere := tmp_path / "elsewhere").mkdir()
     there = on_postgres.model_copy(update={"project": elsewhere})
     await with_a_task(on_postgres)
+    await with_a_task(on_postgres)
+    assert "from now on" not in caplog.text
     async with Workbench.open(there) as workbench:
         assert (await workbench.call("get_task", task_id=1))["title"] == "Measure the bills"
+    assert f"{elsewhere} uses the store in the database {there.database_url} from now on" in caplog.text

@@ -9,8 +9,9 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, confirmed, pass_client
-from workbench.errors import BadInput, NotFound, WorkbenchError
+from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.model import wall_clock
+from workbench.state.database_note import DatabaseNote
 from workbench.state.settings import Settings
 from workbench.trust import state_directory
 
@@ -18,14 +19,19 @@ from workbench.trust import state_directory
 @root.command()
 @pass_client
 def backup(client: OperatorClient) -> Shown:
-    """Copy the store of the project to .aiswarm/backups; a server may run meanwhile."""
+    """Copy the store of the project to .aiswarm/backups, as a file of SQLite; a server may run meanwhile."""
     from workbench.store.backups import back_up
+    from workbench.store.copying import back_up_postgres
     from workbench.store.examination import require_whole
 
     client.require_operator("backup")
-    state_directory.require(client.settings)
-    require_whole(client.settings.database)
-    path = back_up(client.settings.database, wall_clock())
+    settings = client.settings
+    state_directory.require(settings)
+    if settings.database_url is not None:
+        path = back_up_postgres(settings.database_url.conninfo, settings.database)
+    else:
+        require_whole(settings.database)
+        path = back_up(settings.database, wall_clock())
     return Note(f"The store is backed up to {path}.", {"backup": str(path)})
 
 
@@ -46,6 +52,7 @@ def restore(client: OperatorClient, file: Path | None, as_it_is: bool, empty: bo
         raise BadInput("CONFLICTING_OPTIONS", "Give one of a file, --as-it-is and --empty.")
     if not settings.home.is_dir():
         raise NotFound("NO_PROJECT", f"{settings.project} is no project yet. Run `workbench init` there.")
+    _require_on_sqlite(settings)
     if as_it_is:
         aside, sentence = accept(settings.database, wall_clock()), "The store is used as it is."
         return _note(aside, sentence, None)
@@ -54,6 +61,16 @@ def restore(client: OperatorClient, file: Path | None, as_it_is: bool, empty: bo
         confirmed(f"The store is whole. {f'{source} takes' if source else 'An empty one takes'} its place.", yes)
     aside = replace(settings.database, source, wall_clock())
     return _note(aside, f"{source} is the store now." if source else "The next command begins an empty store.", source)
+
+
+def _require_on_sqlite(settings: Settings) -> None:
+    note = DatabaseNote.of(settings.home)
+    if settings.database_url is not None or note is not None:
+        raise Conflict(
+            "STORE_ON_POSTGRESQL",
+            f"The project's store is in the database {settings.database_url or (note and note.url)}, and nothing was "
+            "changed. Copy a backup into an empty database: `workbench db copy --to URL --file BACKUP`.",
+        )
 
 
 def _note(aside: Path, sentence: str, source: Path | None) -> Note:

@@ -12,6 +12,8 @@ from workbench.cli.global_options import root
 from workbench.cli.output import PartialFailure, Shown, pass_client, size
 from workbench.errors import WorkbenchError
 from workbench.present.tables import Table
+from workbench.state.database_note import DatabaseNote
+from workbench.state.settings import Settings
 from workbench.trust import state_directory
 from workbench.trust.withheld import notice
 
@@ -128,7 +130,7 @@ def _state(client: OperatorClient) -> tuple[str, str, str]:
 
 
 def _store(client: OperatorClient) -> tuple[str, str, str]:
-    """Whether the store is whole; SQLite looks at all of it."""
+    """Whether the store is whole; SQLite looks at all of it, and PostgreSQL is asked."""
     from workbench.store.backups import newest_backup
     from workbench.store.examination import require_whole
 
@@ -138,6 +140,8 @@ def _store(client: OperatorClient) -> tuple[str, str, str]:
     except WorkbenchError:
         return "-", "store", "not looked at, because the state of the project is not used"
     try:
+        if client.settings.database_url is not None or DatabaseNote.of(client.settings.home) is not None:
+            return _database(client.settings)
         if not state_directory.has_store(client.settings):
             return "-", "store", "none yet"
         require_whole(store)
@@ -146,6 +150,23 @@ def _store(client: OperatorClient) -> tuple[str, str, str]:
     backup = newest_backup(store)
     text = f"whole, {store.stat().st_size / MEGABYTE:.1f} MB; "
     return "ok", "store", text + (f"newest backup: {backup}" if backup else "no backup: `workbench backup` makes one")
+
+
+def _database(settings: Settings) -> tuple[str, str, str]:
+    """Whether the database that has the store answers."""
+    from workbench.store.server_connection import database_status
+    from workbench.trust.project_store import not_set
+
+    if settings.database_url is None:
+        note = DatabaseNote.of(settings.home)
+        return "missing", "store", not_set(settings, note).message if note else ""
+    try:
+        status = database_status(settings.database_url.conninfo)
+    except WorkbenchError as error:
+        return "missing", "store", f"{settings.database_url}: {error.message}"
+    connections = f"{status.all} of {status.most} connections"
+    text = f"PostgreSQL {status.version} at {settings.database_url}, {size(status.bytes)}, {connections}"
+    return "ok" if status.latest else "-", "store", text if status.latest else f"{text}; none yet"
 
 
 def _trust(client: OperatorClient) -> tuple[str, str, str]:

@@ -8,10 +8,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, unquote
 
 from pydantic_core import CoreSchema, core_schema
+
+from workbench.errors import BadInput
+from workbench.state import settings_file
 
 VARIABLE = "WORKBENCH_DATABASE_URL"
 SCHEMES = ("postgresql://", "postgres://")
@@ -102,6 +106,25 @@ def secrets_of(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
     yield from url.secrets if url else ()
     if password := environment.get(PASSWORD_VARIABLE):
         yield password
+
+
+def require_no_password(file: Path, url: object) -> None:
+    """Refuse a password in a file that is made to be committed.
+
+    Raises:
+        BadInput: ``BAD_SETTINGS``.
+    """
+    try:
+        has_one = (address := DatabaseUrl.of(url)) is not None and bool(address.secrets)
+    except ValueError:  # which is told where it is used
+        return
+    if has_one:
+        raise BadInput(
+            "BAD_SETTINGS",
+            f"{settings_file.place(file, 'database_url')}: database_url has a password, which would be committed with "
+            "the file. Take it out of the line, and put it into ~/.pgpass (or the file that PGPASSFILE names), or the "
+            f"whole address into {VARIABLE} or your own settings. If it was committed, change the password.",
+        )
 
 
 def _parse(conninfo: str) -> dict[str, str]:

@@ -36,7 +36,7 @@ from pydantic_settings import (
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
 from workbench.state.database_note import DatabaseNote
-from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl
+from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl, require_no_password
 from workbench.state.machine_settings import MachineSettings
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
@@ -552,7 +552,7 @@ class Settings(
         """
         file = settings_file.settings_path(project)
         values = settings_file.read(file, cls.names())
-        _require_no_password(file, values.get("database_url"))
+        require_no_password(file, values.get("database_url"))
         return values
 
     @classmethod
@@ -566,25 +566,6 @@ class Settings(
 def digest(values: Mapping[str, Any]) -> str:
     """The digest of settings from a file, by which they are trusted."""
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _require_no_password(file: Path, url: object) -> None:
-    """Refuse a password in a file that is made to be committed.
-
-    Raises:
-        BadInput: ``BAD_SETTINGS``.
-    """
-    try:
-        has_one = (address := DatabaseUrl.of(url)) is not None and bool(address.secrets)
-    except ValueError:  # which is told where it is used
-        return
-    if has_one:
-        raise BadInput(
-            "BAD_SETTINGS",
-            f"{settings_file.place(file, 'database_url')}: database_url has a password, which would be committed with "
-            "the file. Take it out of the line, and put it into ~/.pgpass (or the file that PGPASSFILE names), or the "
-            f"whole address into {PREFIX}DATABASE_URL or your own settings. If it was committed, change the password.",
-        )
 
 
 def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,15 +31,24 @@ def back_up(store: Path, now: int) -> Path:
     Raises:
         Unavailable: ``BACKUP_FAILED``.
     """
+    return new_backup(store, now, lambda path: _copy(store, path))
+
+
+def new_backup(store: Path, now: int, make: Callable[[Path], object]) -> Path:
+    """Have a function make a file in `backups/`, completely or not at all; the path of that.
+
+    Raises:
+        Unavailable: ``BACKUP_FAILED``.
+    """
     backup = _directory(store) / f"{store.stem}-{_stamp(now)}{store.suffix}"
     unfinished = backup.with_suffix(".part")
     try:
         backup.parent.mkdir(mode=0o700, exist_ok=True)
         try:
-            _copy(store, unfinished)
+            make(unfinished)
             unfinished.rename(backup)
         finally:
-            unfinished.unlink(missing_ok=True)
+            remove(unfinished)
     except (OSError, sqlite3.Error) as error:
         raise Unavailable(
             "BACKUP_FAILED",
@@ -76,17 +85,12 @@ def replace(store: Path, backup: Path | None, now: int) -> Path:
 
 
 def put(file: Path, store: Path, now: int) -> Path | None:
-    """Rename a database to a store's name; the directory to which old files were moved, None if there were none.
-
-    Raises:
-        WorkbenchError: see `replace`.
-    """
-    with hold_closed(store):
-        if any(path.exists() for path in _files(store)):
-            return _exchange(store, file, now)
-        file.rename(store)
-        mark_file(store).unlink(missing_ok=True)
-        return None
+    """Give a database a store's name, within `hold_closed`; the directory to which old files were moved, if any."""
+    if any(path.exists() for path in _files(store)):
+        return _exchange(store, file, now)
+    file.rename(store)
+    mark_file(store).unlink(missing_ok=True)
+    return None
 
 
 def accept(store: Path, now: int) -> Path:
@@ -166,8 +170,19 @@ def _stamp(now: int) -> str:
 def _copy(database: Path, copy: Path, mode: str = "mode=rw") -> None:
     with closing(sqlite3.connect(f"file:{quote(str(database))}?{mode}", uri=True, isolation_level=None)) as db:
         db.execute(SQL.copy.sqlite, {"path": str(copy)})
-    with copy.open("rb") as file:
-        os.fsync(file.fileno())  # SQLite does not do that for the file of VACUUM INTO
+    sync(copy)  # SQLite does not do that for the file of VACUUM INTO
+
+
+def remove(database: Path) -> None:
+    """Remove a database that nobody has open, if there is one."""
+    for path in _files(database):
+        path.unlink(missing_ok=True)
+
+
+def sync(file: Path) -> None:
+    """Wait until a file is on the disk."""
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
 
 
 def _read_mode(backup: Path) -> str:

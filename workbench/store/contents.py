@@ -18,6 +18,8 @@ BATCH = 2_000
 """How many rows are read at once."""
 FETCH = f"FETCH {BATCH} FROM copied".encode()
 
+FLOAT = "double precision"
+
 Rows = Sequence[tuple[Any, ...]]
 Columns = Mapping[str, Sequence[str]]
 """The columns of each table."""
@@ -127,7 +129,8 @@ class PostgresContents:
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[Rows]:
         """See `Contents.rows`."""
-        self._db.execute(f"DECLARE copied NO SCROLL CURSOR FOR SELECT {_names(columns)} FROM {_names([table])}")
+        values = ", ".join(self._value(table, column) for column in columns)
+        self._db.execute(f"DECLARE copied NO SCROLL CURSOR FOR SELECT {values} FROM {_names([table])}")
         with self._db.raw.cursor(binary=True) as cursor:
             while rows := cursor.execute(FETCH, prepare=False).fetchall():
                 yield rows
@@ -170,6 +173,10 @@ class PostgresContents:
             values = {"sequence": sequence, "last": last_ids.get(table, 0)}
             self._db.query(SQL.postgres_continue, values)
         self._db.execute("ANALYZE")
+
+    def _value(self, table: str, column: str) -> str:
+        """How a column is read: -0.0 as 0.0, since SQLite does not know the former."""
+        return _names([column]) + (" + 0" if self._types[table, column] == FLOAT else "")
 
     def _sequences(self) -> list[tuple[str, str]]:
         """The tables that number their rows, each with the name of the sequence of its ids."""

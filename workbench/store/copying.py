@@ -6,10 +6,9 @@ read back before that is committed, and compared with what was copied. Nobody wr
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -17,11 +16,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.model import wall_clock
-from workbench.store.backups import hold_closed, put
+from workbench.store.backups import hold_closed, new_backup, put, remove, sync
 from workbench.store.contents import Columns, Contents, PostgresContents, Rows, SqliteContents
 from workbench.store.examination import read_only, require_whole, store_error
 from workbench.store.migrate import is_current, migrate, scripts
 from workbench.store.queries import beside
+from workbench.store.server_connection import connected
 from workbench.store.sqlite_connection import SqliteConnection, connect
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def copy_to_postgres(store: Path, address: str) -> list[ComparedTable]:
     """
 
     def copy_from(source: SqliteContents) -> list[ComparedTable]:
-        with _opened(address) as database:
+        with connected(address) as database:
             _require_unused(database)
             migrate(database, scripts(), wall_clock())
             with database.alone():
@@ -109,20 +109,39 @@ def copy_from_postgres(address: str, store: Path) -> tuple[list[ComparedTable], 
     Raises:
         WorkbenchError: see `copy_to_postgres`. Unavailable: ``RESTORE_FAILED``.
     """
-    with hold_closed(store):  # before a long work that would be in vain
-        pass
     temporary = store.with_suffix(".copied")
-    try:
-        _remove(temporary)
-        with _opened(address) as database, database.alone():
-            _require_unused(database)
+    with hold_closed(store):
+        remove(temporary)  # of a copy that was interrupted
+        try:
+            with connected(address) as database, database.alone():
+                _require_unused(database)
+                _require_current(database)
+                compared = _fill(temporary, PostgresContents(database))
+            return compared, put(temporary, store, wall_clock())
+        except sqlite3.Error as error:
+            raise store_error(temporary, error) from error
+        finally:
+            remove(temporary)
+
+
+def back_up_postgres(address: str, store: Path) -> Path:
+    """Copy a store from PostgreSQL, which may be used meanwhile, to a backup for SQLite; the path of that. Blocks.
+
+    Args:
+        store: the file that a store on SQLite would have; the backup is in `backups` beside it.
+
+    Raises:
+        WorkbenchError: see `copy_to_postgres`. Unavailable: ``BACKUP_FAILED``.
+    """
+
+    def make(path: Path) -> None:
+        with connected(address) as database:
             _require_current(database)
-            compared = _fill(temporary, PostgresContents(database))
-        return compared, put(temporary, store, wall_clock())
-    except sqlite3.Error as error:
-        raise store_error(temporary, error) from error
-    finally:
-        _remove(temporary)
+            database.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            _fill(path, PostgresContents(database))
+            database.execute("COMMIT")
+
+    return new_backup(store, wall_clock(), make)
 
 
 def compare_stores(store: Path, address: str) -> list[ComparedTable]:
@@ -133,7 +152,7 @@ def compare_stores(store: Path, address: str) -> list[ComparedTable]:
     """
 
     def compare_with(source: SqliteContents) -> list[ComparedTable]:
-        with _opened(address) as database:
+        with connected(address) as database:
             _require_current(database)
             with database.alone():
                 _require_unused(database)
@@ -220,29 +239,8 @@ def _fill(path: Path, source: Contents) -> list[ComparedTable]:
         compared = copy(source, SqliteContents(db))
         db.execute("COMMIT")
         db.execute("PRAGMA journal_mode = DELETE")
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    sync(path)
     return compared
-
-
-def _remove(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
-
-
-@contextmanager
-def _opened(address: str) -> Iterator[PostgresConnection]:
-    """A connection to PostgreSQL, whose failures are coded errors."""
-    import psycopg
-
-    from workbench.store.postgres_connection import Connector
-    from workbench.store.postgres_errors import opening_error
-
-    try:
-        with closing(Connector(address).connect(patience=0)) as database:
-            yield database
-    except psycopg.Error as error:
-        raise opening_error(address, error) from error
 
 
 def _require_current(db: sqlite3.Connection | PostgresConnection) -> None:
@@ -267,6 +265,6 @@ def _require_empty(database: PostgresConnection) -> None:
     if last:
         raise Conflict(
             "COPY_NOT_EMPTY",
-            f"The database already has a store, with events up to {last:,}. Copy to an empty database, such as one that "
-            "`createdb` makes.",
+            f"The database already has a store, with events up to {last:,}. Copy to an empty database: `createdb` "
+            "makes one.",
         )

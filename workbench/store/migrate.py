@@ -154,6 +154,13 @@ def is_current(db: sqlite3.Connection | Database, wanted: Sequence[Script]) -> b
     return not _find_pending(_applied_hashes(_database(db)), wanted)
 
 
+def extent(db: sqlite3.Connection | Database) -> tuple[int, str | None]:
+    """How many migrations were applied, and the name of the latest."""
+    database = _database(db)
+    ((count, latest),) = database.query(SQL.extent) if database.query(SQL.history_exists) else [(0, None)]
+    return count, latest
+
+
 def _database(db: sqlite3.Connection | Database) -> Database:
     return _Sqlite(db) if isinstance(db, sqlite3.Connection) else db
 

@@ -25,3 +25,6 @@ VALUES (:name, :hash, :at, :elapsed, :success, :reason);
 
 -- name: history
 SELECT migration_name, script_hash, applied_at, execution_time_ms, success, reason FROM migration_history ORDER BY id;
+
+-- name: extent
+SELECT COUNT(DISTINCT migration_name), MAX(migration_name) FROM migration_history WHERE success = 1;

@@ -26,11 +26,22 @@ def open_store(target: Path | str, clock: Callable[[], int] | None = None) -> St
     """
     if isinstance(target, Path):
         return sqlite.open_store(target, clock or wall_clock)
+    require_installed()
+    from workbench.store import postgres
+
+    return postgres.open_store(target, clock)
+
+
+def require_installed() -> None:
+    """Refuse PostgreSQL where what reaches it is missing.
+
+    Raises:
+        Unavailable: ``POSTGRES_NOT_INSTALLED``.
+    """
     try:
-        from workbench.store import postgres
+        import psycopg  # noqa: F401
     except ImportError as error:
         raise Unavailable(
             "POSTGRES_NOT_INSTALLED",
             "What reaches PostgreSQL is not installed. Install it: pip install 'workbench-agents[postgres]'.",
         ) from error
-    return postgres.open_store(target, clock)

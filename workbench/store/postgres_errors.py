@@ -26,8 +26,8 @@ _REFUSED = (
     "STORE_REFUSED",
     "PostgreSQL does not let this user do that. Let the user own the database, or give another one.",
 )
-_STATES: dict[str, tuple[str, str]] = {
-    "53100": FULL,
+STORAGE_ERRORS: dict[str, tuple[str, str]] = {
+    "53100": (FULL[0], "The disk of the PostgreSQL server is full. Free some space there; nothing was changed."),
     "53200": ("STORE_FAILED", "The PostgreSQL server has no memory left. Nothing was changed."),
     "53300": _CROWDED,
     "55P03": BUSY,
@@ -44,7 +44,7 @@ _STATES: dict[str, tuple[str, str]] = {
 """By SQLSTATE."""
 _LOST_STATES = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03"}
 _STALE_PLAN = "cached plan must not change result type"
-_CAUSES: Sequence[tuple[re.Pattern[str], tuple[str, str]]] = [
+CAUSES: Sequence[tuple[re.Pattern[str], tuple[str, str]]] = [
     (re.compile(pattern), found)
     for pattern, found in (
         ("too many clients|remaining connection slots|too many connections", _CROWDED),
@@ -91,7 +91,7 @@ def storage_error(error: BaseException) -> WorkbenchError | None:
     """The coded error for a failure of the storage itself; None if the statement was at fault."""
     if not isinstance(error, psycopg.Error):
         return None
-    description = _STATES.get(error.sqlstate or "") or (LOST if is_lost(error) else None)
+    description = STORAGE_ERRORS.get(error.sqlstate or "") or (LOST if is_lost(error) else None)
     return Unavailable(*description, reason=reason(error)) if description else None
 
 
@@ -117,5 +117,5 @@ def opening_error(target: str, error: psycopg.Error) -> WorkbenchError:
     said = reason(error)
     for secret in url.secrets:
         said = said.replace(secret, "•")
-    code, advice = next((found for pattern, found in _CAUSES if pattern.search(said)), _OTHERWISE)
+    code, advice = next((found for pattern, found in CAUSES if pattern.search(said)), _OTHERWISE)
     return Unavailable(code, f"PostgreSQL at {url}: {said.rstrip('.')}. {advice}", url=str(url))

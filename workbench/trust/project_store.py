@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from workbench.trust import state_directory
 SQL = beside(__file__)
 Clock = Callable[[], int]
 
+log = logging.getLogger(__name__)
+
 
 def open_store(settings: Settings, clock: Clock | None = None) -> Store:
     """Open the project's store; create and migrate it if necessary. Blocks; not for a thread with an event loop.
@@ -37,7 +40,7 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
     note = DatabaseNote.of(settings.home)
     if settings.database_url is None:
         if note is not None:
-            raise _not_set(settings, note)
+            raise not_set(settings, note)
         return opening.open_store(settings.database, clock)
     store = opening.open_store(settings.database_url.conninfo, clock)
     try:
@@ -70,7 +73,7 @@ def _recognise(store: Store, settings: Settings, note: DatabaseNote | None) -> D
         Conflict: ``DATABASE_OF_ANOTHER``, ``DATABASE_LACKS_WORK``.
     """
     event, at = _newest_work(settings.database) if note is None else (None, None)
-    identity = asyncio.run(store.read(lambda tx: tx.one(SQL.identity, event=event)))
+    identity, newest = asyncio.run(store.read(lambda tx: (tx.one(SQL.identity, event=event), tx.one(SQL.newest))))
     assert identity is not None
     if identity["at"] != at:
         raise Conflict(
@@ -86,6 +89,12 @@ def _recognise(store: Store, settings: Settings, note: DatabaseNote | None) -> D
             f"This project's store is in the database {note.url}, and {current.url} has another one. Correct "
             f"database_url, or remove {note.file(settings.home)} to use the other store from now on.",
         )
+    if note is None and event is None and newest is not None:
+        log.warning(
+            "%s uses the store in the database %s from now on, in which there is work already. If that is another "
+            "project's, unset %s, and remove %s.",
+            *(settings.project, current.url, VARIABLE, DatabaseNote.file(settings.home)),
+        )
     return current
 
 
@@ -99,7 +108,8 @@ def _newest_work(database: Path) -> tuple[int | None, int | None]:
         raise store_error(database, error) from error
 
 
-def _not_set(settings: Settings, note: DatabaseNote) -> Conflict:
+def not_set(settings: Settings, note: DatabaseNote) -> Conflict:
+    """The error for a project whose store is in a database that is not set here."""
     return Conflict(
         "DATABASE_NOT_SET",
         f"This project's store is in the database {note.url}, which is not set here. Set {VARIABLE} to its address, or "

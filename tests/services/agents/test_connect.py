@@ -261,10 +261,10 @@ async def test_the_command_for_mcp_clients_needs_no_token(served: Served, tmp_pa
         assert (await answer(client))["agent_id"] == "eve"
 
 
-async def test_a_project_with_spaces_and_quotes_in_its_path_is_quoted(tmp_path: Path) -> None:
+async def test_a_project_with_spaces_and_quotes_in_its_path_is_quoted(tmp_path: Path, database: dict[str, Any]) -> None:
     place = tmp_path / 'it\'s a "project" $HOME'
     place.mkdir()
-    settings = Settings(project=place, port=0)
+    settings = Settings(project=place, port=0, **database)
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         await servers.start(0)
         instructions = await workbench.call("connection_instructions")

@@ -45,6 +45,7 @@ async def test_a_caller_without_a_token_may_ping_but_not_list_or_claim(workbench
         await given.refuses("TOKEN_REQUIRED", workbench.dispatch(ANONYMOUS, name, {}))
 
 
+@pytest.mark.sqlite("reads the store's file")
 async def test_the_store_keeps_only_the_hash_of_a_token(workbench: Workbench, settings: Settings) -> None:
     token = (await come(workbench))["token"]
     files = [path for path in settings.home.rglob("*") if path.is_file()]

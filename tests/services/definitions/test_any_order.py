@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cache
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,9 +16,17 @@ from typing import Any
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.chance import SOAK
+from tests.conftest import NewDatabase, with_store
 from tests.services.definitions.rows import TOOL
 from workbench.app import Workbench
 from workbench.definition_files import DefinitionDirectory, directory
@@ -26,8 +34,8 @@ from workbench.errors import WorkbenchError
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition
 from workbench.services import SERVICES
 from workbench.state.settings import Settings
-from workbench.store.sqlite import SqliteStore, open_store
-from workbench.trust import state_directory
+from workbench.store.base import Store
+from workbench.trust.project_store import open_store
 
 Fields = dict[str, Any]
 
@@ -62,15 +70,6 @@ SETTLED = 0.02
 """Seconds after which another change of a file has another time, also on older kernels."""
 
 
-@cache
-def _empty_store() -> bytes:
-    """The file of a store without content: its migrations take ten times as long as to write it."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "empty.db"
-        open_store(path).close()
-        return path.read_bytes()
-
-
 def entry(name: str, **fields: Any) -> Fields:
     """A rule or reference with its defaults."""
     return {"name": name, "description": "", "priorityLevel": 500, "include": "manual", **fields}
@@ -101,18 +100,16 @@ def content(definition: Definition) -> Fields:
 class Definitions(RuleBasedStateMachine):
     """Clients, an editor and git change up to three definitions."""
 
-    def __init__(self) -> None:
+    def __init__(self, new_database: NewDatabase, empty_store: Path) -> None:
         super().__init__()
         self.closing = ExitStack()
         self.runner = self.closing.enter_context(asyncio.Runner())
         patch = self.closing.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(directory, "SETTLED_NANOSECONDS", SETTLED * 1e9)
         folder = self.closing.enter_context(TemporaryDirectory())
-        settings = Settings(project=Path(folder))
+        settings = with_store(Settings(project=Path(folder), **new_database()), empty_store)
         self.agents = settings.home / "agents"
-        state_directory.create(settings)
-        settings.database.write_bytes(_empty_store())
-        store = open_store(settings.database)
+        store = open_store(settings)
         self.closing.callback(store.close)
         self.workbench = self.runner.run(self.open(settings, store))
         self.model: dict[str, Fields] = {}
@@ -123,7 +120,7 @@ class Definitions(RuleBasedStateMachine):
         self.repository = Path(folder) / "commit"
         self.commit = copy.deepcopy((self.model, self.foreign, self.commented))
 
-    async def open(self, settings: Settings, store: SqliteStore) -> Workbench:
+    async def open(self, settings: Settings, store: Store) -> Workbench:
         """Without `Workbench.open`: nothing happens but what the rules do."""
         return Workbench(settings, store, SERVICES)
 
@@ -407,17 +404,14 @@ class Definitions(RuleBasedStateMachine):
         return code if self.model.get(agent, {"mode": "tools"})["mode"] == "tools" else "WRONG_MODE"
 
 
-TestDefinitionsInAnyOrder = pytest.mark.timeout(400)(Definitions.TestCase)  # the search for a short example takes long
-
-TestDefinitionsInAnyOrder.settings = hypothesis.settings(max_examples=6, stateful_step_count=25, deadline=None)
-
-
-class InManyOrders(Definitions):
-    """The same, in many more orders."""
+@pytest.mark.timeout(400)  # the search for a short example takes long
+def test_definitions_are_what_the_model_says_in_any_order(new_database: NewDatabase, empty_store: Path) -> None:
+    few = hypothesis.settings(max_examples=6, stateful_step_count=25, deadline=None)
+    run_state_machine_as_test(partial(Definitions, new_database, empty_store), settings=few)
 
 
-TestDefinitionsInManyOrders = pytest.mark.chaos(pytest.mark.timeout(3_000)(InManyOrders.TestCase))
-
-TestDefinitionsInManyOrders.settings = hypothesis.settings(
-    max_examples=1_000 if SOAK else 25, stateful_step_count=20, deadline=None
-)
+@pytest.mark.chaos
+@pytest.mark.timeout(3_000)
+def test_definitions_are_what_the_model_says_in_many_orders(new_database: NewDatabase, empty_store: Path) -> None:
+    many = hypothesis.settings(max_examples=1_000 if SOAK else 25, stateful_step_count=20, deadline=None)
+    run_state_machine_as_test(partial(Definitions, new_database, empty_store), settings=many)

@@ -117,6 +117,7 @@ async def test_calls_of_tools_and_tokens_of_answers_are_summed(workbench: Workbe
     assert (activity["cost_usd"], activity["unpriced"]) == (0.25, 1)
 
 
+@pytest.mark.sqlite("SQLite says how it finds the rows")
 async def test_no_query_of_the_charts_scans_a_growing_table(workbench: Workbench, settings: Settings) -> None:
     await given.task(workbench, "T")
     with closing(sqlite3.connect(f"file:{settings.database}?mode=ro", uri=True)) as db:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Clock
+from tests.conftest import Clock, NewDatabase
 from tests.services.personalities.known import online
 from tests.services.personalities.nodes import Here, Other
 from workbench.app import Workbench
@@ -16,11 +16,12 @@ from workbench.state.settings import Settings
 
 
 @pytest.fixture
-async def here(clock: Clock, tmp_path: Path) -> AsyncIterator[Here]:
+async def here(clock: Clock, tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[Here]:
     """A node, with a key of its own."""
     project = tmp_path / "project"
     project.mkdir()
-    async with Workbench.open(Settings(project=project), clock=clock) as workbench, online(workbench, name="here"):
+    settings = Settings(project=project, **new_database())
+    async with Workbench.open(settings, clock=clock) as workbench, online(workbench, name="here"):
         yield Here(workbench, workbench._ctx, clock)
 
 

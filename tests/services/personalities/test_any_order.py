@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from tests.conftest import Clock
+from tests.conftest import Clock, NewDatabase, with_store
 from tests.services.personalities.known import online
 from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event
 from workbench.app import Workbench
@@ -106,18 +108,19 @@ class Registry:
 class Messages(RuleBasedStateMachine):
     """A real node with a real store gets signed messages; it knows what the model knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, new_database: NewDatabase, empty_store: Path) -> None:
         super().__init__()
         self.clock = Clock()
         self.runner = asyncio.Runner()
         self.closing = AsyncExitStack()
         self.model = Registry()
         self.envelopes: list[tuple[str, Sent, bytes]] = []
-        self.runner.run(self._open())
+        self.runner.run(self._open(new_database(), empty_store))
 
-    async def _open(self) -> None:
+    async def _open(self, database: dict[str, Any], empty_store: Path) -> None:
         folder = Path(self.closing.enter_context(TemporaryDirectory()))
-        workbench = await self.closing.enter_async_context(Workbench.open(Settings(project=folder), clock=self.clock))
+        settings = with_store(Settings(project=folder, **database), empty_store)
+        workbench = await self.closing.enter_async_context(Workbench.open(settings, clock=self.clock))
         await self.closing.enter_async_context(online(workbench, name="here"))
         names = ("ada", "bob", "relay")
         self.others = {name: Other(load_or_create(folder / f"{name}.pem", name), self.clock) for name in names}
@@ -192,5 +195,8 @@ class Messages(RuleBasedStateMachine):
         assert sum(self.runner.run(self.here.refusals()).values()) == self.model.refused
 
 
-TestMessages = pytest.mark.long(pytest.mark.timeout(300)(Messages.TestCase))
-TestMessages.settings = hypothesis.settings(max_examples=15, stateful_step_count=25)
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_node_knows_what_the_model_knows_after_any_messages(new_database: NewDatabase, empty_store: Path) -> None:
+    few = hypothesis.settings(max_examples=15, stateful_step_count=25)
+    run_state_machine_as_test(partial(Messages, new_database, empty_store), settings=few)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.conftest import Served
+from tests.conftest import NewDatabase, Served
 from tests.services.personalities.two_nodes import Side, side
 from tests.shells.mcp.sessions import session
 from workbench.errors import Refused, WorkbenchError
@@ -32,18 +32,18 @@ CALM = {"value": "calm", "description": "How it feels."}
 
 
 @pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[Side]:
+async def here(tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[Side]:
     """The project whose trait is called."""
-    async with side(tmp_path / "here", "here") as opened:
+    async with side(tmp_path / "here", "here", **new_database()) as opened:
         await opened.workbench.call("offer_tools", host_id="k", name="kernel 1", tools=[MEAN])
         await opened.knows("ada", "mean")
         yield opened
 
 
 @pytest.fixture
-async def there(tmp_path: Path, here: Side) -> AsyncIterator[Side]:
+async def there(tmp_path: Path, new_database: NewDatabase, here: Side) -> AsyncIterator[Side]:
     """The project that calls it."""
-    async with side(tmp_path / "there", "there", here) as opened:
+    async with side(tmp_path / "there", "there", here, **new_database()) as opened:
         await opened.knows("ada", "mean")
         yield opened
 

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.conftest import NewDatabase
 from tests.koi.listening import listening, response
 from tests.services.personalities.two_nodes import Side, side
 from workbench.errors import Unavailable
@@ -42,17 +43,17 @@ def _all_is_closed() -> Iterator[None]:
 
 
 @pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[Side]:
+async def here(tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[Side]:
     """The project whose trait is called."""
-    async with side(tmp_path / "here", "here") as opened_side:
+    async with side(tmp_path / "here", "here", **new_database()) as opened_side:
         await opened_side.publish("bob", mood=MOOD, age={"value": 7, "is_callable": False})
         yield opened_side
 
 
 @pytest.fixture
-async def there(tmp_path: Path, here: Side) -> AsyncIterator[Side]:
+async def there(tmp_path: Path, new_database: NewDatabase, here: Side) -> AsyncIterator[Side]:
     """The project that may call it."""
-    async with side(tmp_path / "there", "there", here) as opened_side:
+    async with side(tmp_path / "there", "there", here, **new_database()) as opened_side:
         await here.call("set_peer_permission", peer=opened_side.rid, permission="always")
         yield opened_side
 
@@ -232,8 +233,10 @@ async def test_a_caller_with_a_token_sends_plain_arguments_and_an_agent_needs_a_
     assert (await post(here, b"{}", Authorization=token)).json()["result"] == "calm"
 
 
-async def test_a_node_that_forgot_this_one_is_introduced_to_it_again(here: Side, tmp_path: Path) -> None:
-    async with side(tmp_path / "late", "late") as late:
+async def test_a_node_that_forgot_this_one_is_introduced_to_it_again(
+    here: Side, tmp_path: Path, new_database: NewDatabase
+) -> None:
+    async with side(tmp_path / "late", "late", **new_database()) as late:
         await late.believe(here, here.info.url, "bob", mood=MOOD)
         call = asyncio.create_task(late.call("call_tool", name="bob__mood", arguments={}))
         [asked] = await here.question()
@@ -243,7 +246,7 @@ async def test_a_node_that_forgot_this_one_is_introduced_to_it_again(here: Side,
 
 @pytest.mark.parametrize("status", ["200 OK", "307 Temporary Redirect\r\nLocation: {here}", "400 Bad Request"])
 async def test_nothing_is_sent_to_an_address_where_the_node_itself_does_not_answer(
-    here: Side, tmp_path: Path, status: str
+    here: Side, tmp_path: Path, new_database: NewDatabase, status: str
 ) -> None:
     reached = []
 
@@ -252,7 +255,7 @@ async def test_nothing_is_sent_to_an_address_where_the_node_itself_does_not_answ
         head = status.format(here=f"{here.info.url}/koi-net/rids/fetch")
         writer.write(response(b"null", head, "Connection: close\r\n"))
 
-    async with listening(service) as address, side(tmp_path / "late", "late") as late:
+    async with listening(service) as address, side(tmp_path / "late", "late", **new_database()) as late:
         await late.believe(here, address, "bob", mood=MOOD)
         with pytest.raises(Unavailable, match="KOI_BAD_ANSWER"):
             await late.call("call_tool", name="bob__mood", arguments={"a": 1})

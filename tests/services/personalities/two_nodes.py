@@ -99,11 +99,15 @@ class Side:
 
 
 @asynccontextmanager
-async def side(directory: Path, name: str, first_contact: Side | None = None) -> AsyncIterator[Side]:
-    """A served project whose node takes part in a network; both nodes know each other, if there is a first contact."""
+async def side(directory: Path, name: str, first_contact: Side | None = None, **database: Any) -> AsyncIterator[Side]:
+    """A served project whose node takes part in a network; both nodes know each other, if there is a first contact.
+
+    Args:
+        database: see `new_database`.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
-        workbench = await stack.enter_async_context(Workbench.open(Settings(project=directory, port=0)))
+        workbench = await stack.enter_async_context(Workbench.open(Settings(project=directory, port=0, **database)))
         servers = await stack.enter_async_context(Servers(workbench))
         info = await servers.start(0)
         contact = {"first_contact": f"{first_contact.info.url}/koi-net"} if first_contact else {}

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests import given
@@ -112,7 +113,7 @@ async def test_the_store_itself_refuses_a_second_holder_of_a_device(workbench: W
     (device,) = await taken(workbench, ada) or []
     await given.claim(workbench, ben, other)
     row = {"task_id": other, "attempt": 1, "name": "gpu", "device": device, "amount": 1}
-    with pytest.raises((sqlite3.IntegrityError, WorkbenchError)):
+    with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError, WorkbenchError)):
         await workbench.store.write(lambda tx: tx.many(leases.SQL.add, [row]))
 
 

@@ -102,6 +102,7 @@ async def test_a_run_that_is_started_again_is_sorted_by_its_last_start(lab: Lab,
     assert await pages(lab, sort="started") == [second, first]
 
 
+@pytest.mark.sqlite("SQLite says how it finds the rows")
 async def test_a_page_is_read_along_an_index(lab: Lab, settings: Settings) -> None:
     await lab.run(loss=1)
     with closing(sqlite3.connect(f"file:{settings.database}?mode=ro", uri=True)) as db:

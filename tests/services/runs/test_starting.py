@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,8 +55,8 @@ async def test_changed_files_and_a_notebook_that_git_does_not_track_make_the_com
     assert (await lab.start())["git_dirty"] is True
 
 
-async def test_a_directory_without_a_repository_has_no_commit(tmp_path: Path) -> None:
-    async with Workbench.open(Settings(project=tmp_path, port=0)) as workbench:
+async def test_a_directory_without_a_repository_has_no_commit(tmp_path: Path, database: dict[str, Any]) -> None:
+    async with Workbench.open(Settings(project=tmp_path, port=0, **database)) as workbench:
         run = await workbench.call("start_run", name="trial")
         assert (run["git_commit"], run["git_dirty"]) == (None, None)
 

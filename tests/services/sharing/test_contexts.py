@@ -177,6 +177,7 @@ async def test_a_tool_without_permission_does_not_touch_contexts(world: World) -
     assert (await world.adas("get", "operator"))["title"] == "ada"
 
 
+@pytest.mark.sqlite("SQLite says how it finds the rows")
 async def test_no_query_scans_all_contexts(workbench: Workbench, settings: Settings) -> None:
     names = (
         "newest",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import Admit
+from tests.conftest import Admit, NewDatabase
 from tests.given import project, session, team
 from workbench.app import Workbench
 from workbench.errors import BadInput, Refused
@@ -42,9 +42,9 @@ async def filled(workbench: Workbench, admit: Admit) -> Workbench:
 
 
 @pytest.fixture
-async def other(tmp_path: Path) -> AsyncIterator[Workbench]:
+async def other(tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[Workbench]:
     (tmp_path / "other").mkdir()
-    async with Workbench.open(Settings(project=tmp_path / "other", port=0)) as opened:
+    async with Workbench.open(Settings(project=tmp_path / "other", port=0, **new_database())) as opened:
         yield opened
 
 

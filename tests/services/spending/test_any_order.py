@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
-from functools import cache
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,10 +12,10 @@ from typing import Any
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from tests.chance import SOAK
-from tests.conftest import Clock
+from tests.conftest import Clock, NewDatabase, with_store
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.model import SECOND
@@ -30,7 +30,7 @@ from workbench.state.settings import Settings
 from workbench.store.base import Row
 from workbench.store.migrate import scripts
 from workbench.store.queries import Dialect, Query
-from workbench.store.sqlite import open_store
+from workbench.trust.project_store import open_store
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -41,11 +41,11 @@ TASKS = Query("tasks", "SELECT id, parent_id FROM tasks")
 RUNS = Query("runs", "SELECT id, parent_id FROM runs")
 FORGET = Query("forget", "DELETE FROM spent")
 MIGRATION = next(
-    Query("migration", text)
+    Query("migration", f"{{{{sqlite}}}}{of_sqlite}{{{{end}}}}{{{{postgres}}}}{of_postgres}{{{{end}}}}")
     for script in scripts()
     if script.name == "073_spent"
-    for text in script.statements(Dialect.SQLITE)
-    if text.lstrip().startswith("INSERT INTO spent")
+    for of_sqlite, of_postgres in zip(*map(script.statements, Dialect), strict=True)
+    if of_sqlite.lstrip().startswith("INSERT INTO spent")
 )
 NAMES = ("a", "b", "c", "d")
 AGENTS = st.sampled_from(["ada", "rex"])
@@ -55,15 +55,14 @@ NUMBERS = st.integers(1, 6)
 class Spending(RuleBasedStateMachine):
     """Two agents of a session, and a person, work, ask models, record runs and change a plan."""
 
-    def __init__(self) -> None:
+    def __init__(self, new_database: NewDatabase, empty_store: Path) -> None:
         super().__init__()
         self.closing, self.clock = ExitStack(), Clock()
         self.runner = self.closing.enter_context(asyncio.Runner())
         folder = self.closing.enter_context(TemporaryDirectory())
-        self.settings = Settings(project=Path(folder), retry_base_seconds=1, lease_seconds=100)
-        self.settings.database.parent.mkdir()
-        self.settings.database.write_bytes(empty())
-        self.store = open_store(self.settings.database, self.clock)
+        chosen = {"retry_base_seconds": 1, "lease_seconds": 100, **new_database()}
+        self.settings = with_store(Settings(project=Path(folder), **chosen), empty_store)
+        self.store = open_store(self.settings, self.clock)
         self.closing.callback(self.store.close)
         self.parents: dict[str, str | None] = dict.fromkeys(NAMES)
         self.agents: dict[str, Caller] = {}
@@ -202,14 +201,6 @@ class Spending(RuleBasedStateMachine):
         }
 
 
-@cache
-def empty() -> bytes:
-    """A store in which nothing has happened: its migrations take longer than what is tried."""
-    with TemporaryDirectory() as folder:
-        open_store(path := Path(folder) / "empty.db").close()
-        return path.read_bytes()
-
-
 def scopes(row: Row, tasks: dict[int, int | None], runs: dict[int, int | None]) -> list[str]:
     """What counts a row."""
     found = ["project"]
@@ -235,5 +226,6 @@ def length(spans: list[tuple[int, int]]) -> int:
     return total
 
 
-TestSpendingInAnyOrder = Spending.TestCase
-TestSpendingInAnyOrder.settings = hypothesis.settings(max_examples=200 if SOAK else 12, stateful_step_count=25)
+def test_the_sums_hold_whatever_happens_in_any_order(new_database: NewDatabase, empty_store: Path) -> None:
+    few = hypothesis.settings(max_examples=200 if SOAK else 12, stateful_step_count=25)
+    run_state_machine_as_test(partial(Spending, new_database, empty_store), settings=few)

@@ -107,8 +107,10 @@ async def test_a_project_may_be_a_part_of_a_repository(repository: Path, setting
         assert (repository / "new.txt").exists()
 
 
-async def test_a_project_that_is_no_repository_has_no_worktrees_but_everything_else(tmp_path: Path) -> None:
-    async with Workbench.open(Settings(project=tmp_path / "plain")) as workbench:
+async def test_a_project_that_is_no_repository_has_no_worktrees_but_everything_else(
+    tmp_path: Path, database: dict[str, Any]
+) -> None:
+    async with Workbench.open(Settings(project=tmp_path / "plain", **database)) as workbench:
         for name, arguments in (("create_worktree", {"name": "lab"}), ("get_worktree_status", {})):
             await given.refuses("NOT_A_REPOSITORY", workbench.call(name, **arguments))
         await given.task(workbench, "t", "tester")

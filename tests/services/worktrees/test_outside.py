@@ -62,6 +62,7 @@ async def test_a_worktree_is_used_where_it_was_made_whatever_is_possible_now(set
         assert not place.exists()
 
 
+@pytest.mark.sqlite("a copy of a project has a copy of the store's file")
 @limited(**WITHOUT)
 async def test_a_moved_project_keeps_its_worktrees_and_a_copy_has_none(settings: Settings, tmp_path: Path) -> None:
     async with Workbench.open(settings) as workbench:

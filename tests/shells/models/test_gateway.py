@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -273,8 +272,7 @@ async def test_a_server_that_stops_ends_an_answer_with_an_error(served: Served, 
             rest = b"".join([chunk async for chunk in chunks])
             await stopping
     assert json.loads(rest.decode().split("data: ")[1])["error"]["type"] == "overloaded_error"
-    with closing(sqlite3.connect(served.workbench.store.path)) as store:
-        booked = store.execute("SELECT error_code, is_cut FROM spending").fetchall()
+    booked = await given.rows(served.workbench, "SELECT error_code, is_cut FROM spending")
     assert booked == [("NO_SERVER", 1)]
 
 

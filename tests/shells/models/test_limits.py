@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
-from contextlib import closing
 
 import pytest
 
+from tests import given
 from tests.conftest import Served
 from tests.shells.models.conftest import KEY, Box, key_at
 from tests.shells.models.upstream import Asked, Script, Upstream, head, says, streams, upstream
@@ -147,8 +146,7 @@ async def test_a_streamed_request_that_is_held_gets_pings_and_then_its_answer(
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
     assert last in rest
     assert KEY not in rest
-    with closing(sqlite3.connect(served.workbench.store.path)) as store:
-        assert store.execute("SELECT count(*) FROM spending").fetchone() == (1,)
+    assert await given.rows(served.workbench, "SELECT count(*) FROM spending") == [(1,)]
 
 
 async def test_a_key_that_was_refused_is_read_again_once_the_person_has_answered(served: Served, box: Box) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -117,11 +115,11 @@ APIS = {
 }
 
 
-def sums(served: Served, what: str = COLUMNS) -> list[Any]:
+async def sums(served: Served, what: str = COLUMNS) -> list[Any]:
     """Sums over all that is booked, in SQL, and the number of its rows."""
     shown = ", ".join(f"sum({name})" for name in what.split(", "))
-    with closing(sqlite3.connect(served.workbench.store.path)) as store:
-        return list(store.execute(f"SELECT {shown}, count(*) FROM spending").fetchone())
+    (found,) = await given.rows(served.workbench, f"SELECT {shown}, count(*) FROM spending")
+    return list(found)
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -141,7 +139,7 @@ async def test_the_sums_are_those_of_the_provider_in_every_form(
             assert answer.status_code == 200, answer.text
     written = [expected["w5"], expected["w1h"]] if api in ("anthropic", "responses") else [None, None]
     thought = None if api == "anthropic" else 9 * requests
-    booked = sums(served, COLUMNS + ", is_cut, is_estimated")
+    booked = await sums(served, COLUMNS + ", is_cut, is_estimated")
     assert booked == [expected["new"], expected["cached"], *written, expected["out"], thought, 0, 0, requests]
 
 
@@ -181,7 +179,7 @@ async def test_an_answer_that_is_cut_is_booked_once_with_an_estimate(served: Ser
         await client.post("/openai/v1/responses", content=b'{"model": "gpt-5", "input": "' + b"y" * 4000 + b'"}')
         model.script = says({"error": {"message": "slow down"}}, "429 Too Many Requests")
         await client.post("/openai/v1/responses", json={})
-    booked = sums(served, "input_tokens, output_tokens, is_cut, is_estimated")
+    booked = await sums(served, "input_tokens, output_tokens, is_cut, is_estimated")
     assert booked == [pytest.approx(1000, abs=10), 100, 1, 1, 2]
 
 
@@ -196,8 +194,9 @@ async def test_a_program_that_leaves_when_it_is_told_that_this_is_all_has_cut_no
             async for line in answer.aiter_lines():
                 if "message_stop" in line and line.startswith("data"):
                     break
-        await given.until(lambda: sums(served, "output_tokens")[-1])
-    assert sums(served, "output_tokens, is_cut, is_estimated, error_code") == [200, 0, 0, None, 1]
+        await given.until(lambda: given.rows(served.workbench, "SELECT id FROM spending"))
+    booked = await given.rows(served.workbench, "SELECT output_tokens, is_cut, is_estimated, error_code FROM spending")
+    assert booked == [(200, 0, 0, None)]
 
 
 async def test_the_last_answer_is_recorded_although_its_program_leaves_while_it_is_booked(
@@ -247,7 +246,7 @@ async def test_a_wrong_line_of_the_persons_prices_is_named_and_costs_are_unknown
         table.write_text(f"prices:\n  - {whole}\n")
         await client.post("/anthropic/v1/messages", json={})
     assert "line 3: input" in error.message
-    assert sums(served, "cost_usd") == [pytest.approx((1000 + 2 * 200) / 1e6), 2]
+    assert await sums(served, "cost_usd") == [pytest.approx((1000 + 2 * 200) / 1e6), 2]
 
 
 async def test_an_agent_reports_what_it_used_itself(served: Served, box: Box) -> None:
@@ -311,8 +310,7 @@ async def test_a_request_belongs_to_the_run_that_goes_on_in_its_session(served: 
         await client.post("/anthropic/v1/messages", json={})
         report = given.done_by(workbench, agent, "report_usage", client.task[1], model="m", run_id=999)  # type: ignore[attr-defined]
         await given.refuses("RUN_NOT_FOUND", report)
-    with closing(sqlite3.connect(workbench.store.path)) as store:
-        booked = store.execute("SELECT run_id, session_id FROM spending ORDER BY id").fetchall()
+    booked = await given.rows(workbench, "SELECT run_id, session_id FROM spending ORDER BY id")
     assert booked == [(run, session) for run in (outer, inner, None, outer, None)]
     costs = (await workbench.call("list_costs", by="run"))["costs"]
     assert {cost["name"]: cost["requests"] for cost in costs} == {None: 2, str(outer): 2, str(inner): 1}
@@ -321,4 +319,4 @@ async def test_a_request_belongs_to_the_run_that_goes_on_in_its_session(served: 
 async def test_an_answer_without_usage_has_no_known_tokens_and_no_known_cost(served: Served, box: Box) -> None:
     async with upstream(says({"type": "message", "model": "claude-haiku-4-5-x"})) as model:
         await (await box(key_at(model))).post("/anthropic/v1/messages", json={})
-    assert sums(served, "input_tokens, output_tokens, cost_usd, is_cut") == [None, None, None, 0, 1]
+    assert await sums(served, "input_tokens, output_tokens, cost_usd, is_cut") == [None, None, None, 0, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import socket
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests import given
+from tests.conftest import NewDatabase
 from tests.oracle import koi_net_environments, stock
 from workbench.app import Workbench
 from workbench.shells.serve import Servers
@@ -101,7 +103,7 @@ async def pair(network: Network, **more: Any) -> tuple[Station, Station]:
 
 
 @pytest.fixture
-async def network(tmp_path: Path) -> AsyncIterator[Network]:
+async def network(tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[Network]:
     """`await network("ada", hub)`: a project that is served and has joined. One name means one project.
 
     Args:
@@ -110,6 +112,7 @@ async def network(tmp_path: Path) -> AsyncIterator[Network]:
     """
     async with AsyncExitStack() as stations:
         ports: dict[str, int] = {}
+        databases: dict[str, dict[str, Any]] = defaultdict(new_database)
 
         async def started(
             name: str,
@@ -122,9 +125,8 @@ async def network(tmp_path: Path) -> AsyncIterator[Network]:
             project.mkdir(exist_ok=True)
             stack = await stations.enter_async_context(AsyncExitStack())
             contact = first_contact.url if isinstance(first_contact, Station) else first_contact or ""
-            settings = Settings(
-                project=project, port=0, koi=True, koi_name=name, koi_first_contact=contact, **{**QUICK, **more}
-            )
+            koi = {"koi": True, "koi_name": name, "koi_first_contact": contact}
+            settings = Settings(project=project, port=0, **{**koi, **databases[name], **QUICK, **more})
             workbench = await stack.enter_async_context(Workbench.open(settings))
             servers = await stack.enter_async_context(Servers(workbench))
             if port or moves or name not in ports:

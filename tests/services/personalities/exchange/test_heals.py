@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
-
 import pytest
 
 from tests import given
 from tests.services.personalities.exchange.conftest import Network, Station, pair
+from workbench.app import Workbench
 from workbench.store.queries import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -60,7 +58,7 @@ async def test_a_node_with_another_address_is_found_again(network: Network) -> N
 async def test_a_first_contact_that_lost_its_data_is_introduced_again(network: Network) -> None:
     hub, ada = await pair(network, koi_reconcile_seconds=10.0)  # ada may have greeted it while it was ending
     await hub.stop()
-    _forget_all(hub)
+    await _forget_all(hub)
     hub = await network("hub")
     await hub.has(helper={})
     await hub.publish("guide")
@@ -73,7 +71,7 @@ async def test_a_node_that_lost_its_data_learns_it_again(network: Network) -> No
     await hub.publish("guide")
     await ada.has(guide={})
     await ada.stop()
-    _forget_all(ada)
+    await _forget_all(ada)
     ada = await network("ada", hub)
     await ada.has(guide={})
     await ada.publish("helper")
@@ -117,9 +115,9 @@ async def _knows_address(hub: Station, node: Station) -> bool:
     return [peer["base_url"] for peer in peers] == [node.url]
 
 
-def _forget_all(station: Station) -> None:
+async def _forget_all(station: Station) -> None:
     """Lose all that a stopped node knew of the network, but not its key."""
-    with contextlib.closing(sqlite3.connect(station.project / ".aiswarm" / "coordination.db")) as db:
-        for table in ("personalities", "koi_bundles", "koi_nodes", "koi_edges", "koi_outbox", "koi_tombstones"):
-            db.execute(f"DELETE FROM {table}")
-        db.commit()
+    tables = ("personalities", "koi_bundles", "koi_nodes", "koi_edges", "koi_outbox", "koi_tombstones")
+    deletions = [Query("forget", f"DELETE FROM {table}") for table in tables]
+    async with Workbench.open(station.workbench.settings) as opened:
+        await opened.store.write(lambda tx: [tx.run(deletion) for deletion in deletions])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,10 +13,18 @@ from typing import Any
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.chance import SOAK
-from tests.conftest import Clock
+from tests.conftest import Clock, NewDatabase, with_store
 from tests.services.tasks.leases.calls import HOLDING
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
@@ -26,7 +35,7 @@ from workbench.services.access import personas
 from workbench.services.tasks import attempts, expiry
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
-from workbench.store.sqlite import open_store
+from workbench.trust.project_store import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -93,14 +102,15 @@ class Leases(RuleBasedStateMachine):
 
     claims: Bundle[tuple[str, int, int]] = Bundle("claims")
 
-    def __init__(self) -> None:
+    def __init__(self, new_database: NewDatabase, empty_store: Path) -> None:
         super().__init__()
         self.closing = ExitStack()
         self.clock = Clock()
         self.runner = self.closing.enter_context(asyncio.Runner())
         folder = self.closing.enter_context(TemporaryDirectory())
-        self.settings = Settings(project=Path(folder), retry_base_seconds=10, retry_cap_seconds=30, lease_seconds=100)
-        self.store = open_store(self.settings.database, self.clock)
+        chosen = {"retry_base_seconds": 10, "retry_cap_seconds": 30, "lease_seconds": 100, **new_database()}
+        self.settings = with_store(Settings(project=Path(folder), **chosen), empty_store)
+        self.store = open_store(self.settings, self.clock)
         self.closing.callback(self.store.close)
         self.agents = self.runner.run(self.begin())
         self.ended: dict[int, Line] = {}
@@ -475,17 +485,14 @@ def has_no_circle(edges: set[tuple[int, int]]) -> bool:
     return True
 
 
-TestLeasesInAnyOrder = pytest.mark.timeout(400)(Leases.TestCase)  # it takes long only when it looks for a short example
-
-TestLeasesInAnyOrder.settings = hypothesis.settings(max_examples=5, stateful_step_count=50, deadline=None)
-
-
-class ForLong(Leases):
-    """The same, in many more orders."""
+@pytest.mark.timeout(400)  # it takes long only when it looks for a short example
+def test_leases_hold_whatever_happens_in_any_order(new_database: NewDatabase, empty_store: Path) -> None:
+    few = hypothesis.settings(max_examples=5, stateful_step_count=50, deadline=None)
+    run_state_machine_as_test(partial(Leases, new_database, empty_store), settings=few)
 
 
-TestLeasesInAnyOrderForLong = pytest.mark.chaos(pytest.mark.timeout(3_000)(ForLong.TestCase))
-
-TestLeasesInAnyOrderForLong.settings = hypothesis.settings(
-    max_examples=600 * SOAK or 30, stateful_step_count=50, deadline=None
-)
+@pytest.mark.chaos
+@pytest.mark.timeout(3_000)
+def test_leases_hold_in_many_more_orders(new_database: NewDatabase, empty_store: Path) -> None:
+    many = hypothesis.settings(max_examples=600 * SOAK or 30, stateful_step_count=50, deadline=None)
+    run_state_machine_as_test(partial(Leases, new_database, empty_store), settings=many)
