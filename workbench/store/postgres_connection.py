@@ -30,6 +30,8 @@ IDLE_SECONDS = 60
 PATIENCE_SECONDS = 5.0
 """How long lost connections are tried again before a request is refused."""
 LONGEST_PAUSE_SECONDS = 1.0
+ROWS = 1_000
+"""Of very many rows, so many are fetched before other threads may have a turn."""
 PIPELINED = 64
 """How many changes are sent before their results are read, which must fit into the buffers of the connection."""
 _DONE = frozenset({pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK, pq.ExecStatus.EMPTY_QUERY})
@@ -155,7 +157,10 @@ class PostgresConnection:
     def rows(self, result: PGresult) -> list[tuple[Any, ...]]:
         """The rows of a result."""
         self._transformer.set_pgresult(result)
-        return self._transformer.load_rows(0, result.ntuples, tuple)
+        rows: list[tuple[Any, ...]] = []
+        for first in range(0, result.ntuples, ROWS):
+            rows += self._transformer.load_rows(first, min(first + ROWS, result.ntuples), tuple)
+        return rows
 
     def columns(self, query: Query, result: PGresult) -> tuple[str, ...]:
         """The column names of a result; not cached for `*`, as another process may migrate the table."""
