@@ -1,1 +1,1 @@
-"""The store: one writer, many readers, one feed of events; SQLite behind it, and SQL that PostgreSQL runs, too."""
+"""The store: one writer, many readers, one feed of events; on SQLite or on PostgreSQL, by the same SQL."""

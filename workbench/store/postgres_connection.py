@@ -36,8 +36,8 @@ _DEFAULTS = {
     "tcp_user_timeout": "20000",
 }
 """Parameters of libpq that the URL may set otherwise."""
-# Plans are as on SQLite, for which the indexes are made: nested loops over them, whatever the server knows of the tables
-# and the values. It would keep plans that it made while a table was small, and make one anew for each claim.
+# Plans are as on SQLite, for which the indexes are made: nested loops over them, whatever the server knows of tables
+# and values. It would keep plans that it made while a table was small, and make one anew for each claim.
 SESSION = f"""
 SET client_encoding = 'UTF8';
 SET lock_timeout = '{LOCK_SECONDS}s';
