@@ -34,11 +34,11 @@ async def get_unattended_work(
     ctx: Ctx,
     task_id: Annotated[Int64 | None, Field(description="Only this task and those that it waits for.")] = None,
 ) -> Unattended:
-    """Count the open tasks that no agent is left to do, and list the agents that could be restarted for them."""
+    """Count the open tasks that no agent is left to do, and list the agents that could be restarted here for them."""
 
     def question(tx: Reader) -> Unattended:
         kinds = tx.all(SQL.kinds, task_id=task_id)
-        agents = tx.all(SQL.restartable, task_id=task_id) if kinds else []
+        agents = tx.all(SQL.restartable, task_id=task_id, machine=ctx.local.machine.only) if kinds else []
         restartable = [agent["assigned_agent_id"] for agent in agents]
         return Unattended(
             tasks=sum(int(kind["n"]) for kind in kinds), restartable=restartable, message=_message(kinds, restartable)

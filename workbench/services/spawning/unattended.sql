@@ -37,6 +37,7 @@ JOIN agents a ON {{fits}}
 JOIN spawns s ON s.agent_id = a.id AND s.state IN ('started', 'given_up')
 LEFT JOIN processes p ON p.agent_id = a.id AND p.ended_at IS NULL
 LEFT JOIN worktrees w ON w.name = a.assigned_worktree
-WHERE {{unattended}} AND p.agent_id IS NULL AND a.registration_status IN ('assigned', 'inactive')
+WHERE {{unattended}} AND (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine)
+  AND p.agent_id IS NULL AND a.registration_status IN ('assigned', 'inactive')
   AND (w.name IS NULL OR w.status = 'active')
 ORDER BY a.assigned_agent_id LIMIT 100;
