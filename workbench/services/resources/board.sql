@@ -18,4 +18,4 @@ SELECT 'gpu', s.gpu, 1, NULL, NULL, NULL, NULL, a.assigned_agent_id
 FROM spawns s JOIN agents a ON a.id = s.agent_id LEFT JOIN processes p ON p.agent_id = s.agent_id
 WHERE s.gpu IS NOT NULL AND (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine)
     AND (s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL))
-ORDER BY 1, 2, 4;
+ORDER BY 1, 2, 4 NULLS FIRST;
