@@ -74,6 +74,8 @@ PRESENCE = 15 * SECOND
 """The least time between two records of an agent's presence."""
 AGENTS_NOTED = 10_000
 RESTART_SECONDS = 1.0
+OUTAGE_SECONDS = 60.0
+"""What fails again after so long has worked meanwhile."""
 
 log = logging.getLogger(__name__)
 
@@ -558,13 +560,25 @@ async def _noted(what: str, work: Awaitable[object]) -> None:
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Keep a side task running: a failure (a full disk, a busy store) is logged, and the task is restarted."""
+    """Keep a side task running: a failure (a full disk, a database that is away) is logged, and the task is restarted.
+
+    What fails in the same way again at once is logged once: a database may be away all night.
+    """
+    told = ""
     while True:
+        began = time.monotonic()
         try:
             await work()
+        except WorkbenchError as error:
+            if error.code != told or time.monotonic() - began > OUTAGE_SECONDS:
+                log.error("%s failed; it is tried again until it works: %s: %s", name, error.code, error.message)
+            told = error.code
         except Exception:
             log.exception("%s failed; restarting it", name)
-            await asyncio.sleep(RESTART_SECONDS)
+            told = ""
+        else:
+            continue
+        await asyncio.sleep(RESTART_SECONDS)
 
 
 def _decision_handlers(modules: Iterable[ModuleType]) -> dict[str, Any]:
