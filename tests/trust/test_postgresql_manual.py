@@ -18,31 +18,44 @@ pytestmark = [pytest.mark.postgres, pytest.mark.long]
 PAGE = ROOT / "docs" / "postgresql.md"
 
 
-def test_the_set_up_of_the_page_works(postgres_server: PostgresServer, repository: Path, tmp_path: Path) -> None:
-    [as_administrator], [as_user] = blocks_in(PAGE, "sql"), blocks_in(PAGE, "sh")
-    replaced = {
-        "postgresql://ada@db.lab/penguins?sslmode=verify-full": (
-            f"postgresql://ada@/penguins?host={postgres_server.home}"
-        ),
-        "db.lab": str(postgres_server.home),
-    }
-    typed = re.sub("|".join(map(re.escape, replaced)), lambda found: replaced[found[0]], as_user.code)
-    with postgres_server.connect() as administrator:
-        for statement in as_administrator.code.split(";\n"):
+ADDRESS = "postgresql://ada@db.lab/penguins?sslmode=verify-full"
+
+
+def typed(server: PostgresServer, project: Path, home: Path, commands: str) -> str:
+    """What commands of the page print that a user types, whose database the administrator makes as the page says."""
+    [making] = blocks_in(PAGE, "sql")
+    real = {ADDRESS: f"postgresql://ada@/penguins?host={server.home}", "db.lab": str(server.home)}
+    shell = ["/bin/sh", "-ec", re.sub("|".join(map(re.escape, real)), lambda found: real[found[0]], commands)]
+    home.mkdir()
+    with server.connect() as administrator:
+        for statement in making.code.split(";\n"):
             administrator.execute(statement)
         try:
-            (home := tmp_path / "home").mkdir()
-            shell = ["/bin/sh", "-ec", typed]
-            done = subprocess.run(
-                shell, cwd=repository, env=environment(HOME=str(home)), capture_output=True, text=True, check=False
-            )
+            environ = environment(HOME=str(home))
+            done = subprocess.run(shell, cwd=project, env=environ, capture_output=True, text=True, check=False)
         finally:
             administrator.execute("DROP DATABASE penguins WITH (FORCE)")
             administrator.execute("DROP ROLE ada")
     assert done.returncode == 0, done.stderr
-    assert replaced["postgresql://ada@db.lab/penguins?sslmode=verify-full"] in done.stdout
     assert "change-me" not in done.stdout + done.stderr
+    return done.stdout.replace(real[ADDRESS], ADDRESS)
+
+
+def test_the_set_up_of_the_page_works(postgres_server: PostgresServer, repository: Path, tmp_path: Path) -> None:
+    [set_up, _] = blocks_in(PAGE, "sh")
+    printed = typed(postgres_server, repository, tmp_path / "home", set_up.code)
+    assert re.search(f"^store +{re.escape(ADDRESS)}$", printed, re.MULTILINE)
     assert not list(repository.glob(".aiswarm/coordination*"))
+
+
+def test_a_project_goes_to_postgresql_as_the_page_says(
+    postgres_server: PostgresServer, repository: Path, tmp_path: Path
+) -> None:
+    [set_up, there] = blocks_in(PAGE, "sh")
+    address = "".join(set_up.code.splitlines(keepends=True)[:2])
+    commands = f"workbench init\nworkbench plan plan.yaml\n{address}{there.code}workbench status"
+    printed = typed(postgres_server, repository, tmp_path / "home", commands)
+    assert re.search(f"^store +{re.escape(ADDRESS)}$", printed, re.MULTILINE)
 
 
 def test_the_page_names_the_codes_of_the_database() -> None:

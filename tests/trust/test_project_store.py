@@ -69,7 +69,7 @@ async def test_a_database_without_the_work_of_the_projects_file_is_refused(
 ) -> None:
     await with_a_task(settings)
     error = await asyncio.to_thread(refused, "DATABASE_LACKS_WORK", project_store.open_store, on_postgres)
-    assert "`workbench db copy` copies it" in error.message
+    assert "`workbench db copy --to` copies it" in error.message
     assert DatabaseNote.of(settings.home) is None
     settings.database.rename(settings.database.with_suffix(".aside"))
     settings.database.with_suffix(".acknowledged").unlink()

@@ -177,6 +177,11 @@ def _move(tx: Tx, of: str | None, to: str) -> None:
         SQL.attempts_to,
         SQL.schedules_to,
         SQL.servers_to,
+        SQL.resources_to,
+        SQL.leases_to,
+        SQL.waits_to,
+        SQL.runs_to,
+        SQL.koi_to,
     ):
         tx.run(query, of=of, to=to)
 

@@ -15,6 +15,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
 from workbench.errors import Conflict
 from workbench.state import user_files
 from workbench.state.root import identity
@@ -24,6 +27,23 @@ if TYPE_CHECKING:
     from workbench.state.settings import Settings
 
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+
+
+class MachineSettings(BaseSettings):
+    """What this machine is called, and how long others may be silent."""
+
+    machine: str = Field(
+        "",
+        max_length=100,
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        description="The name of this machine, or of this clone on it, among those that share the project's database; "
+        "empty: its host name.",
+    )
+    server_silent_seconds: float = Field(
+        20.0,
+        ge=10,
+        description="How long a server on another machine may give no sign of life before it counts as gone.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,12 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.model import wall_clock
+from workbench.state.database_url import DatabaseUrl
 from workbench.store.base import Reader, Row, Statements, Values
 from workbench.store.group_commit import GroupCommit, Job, Recorder, merge_values, raisable
-from workbench.store.migrate import migrate, scripts
+from workbench.store.migrate import is_current, migrate, scripts
 from workbench.store.postgres_connection import TAKE_LOCK, Connector, PostgresConnection, ServerClock
 from workbench.store.postgres_errors import is_lost, opening_error, storage_error
 from workbench.store.postgres_listener import Listener
@@ -34,6 +36,8 @@ T = TypeVar("T")
 
 SQL = beside(__file__)
 READERS = 4
+ROWS = 1_000
+"""Of very many rows, so many are fetched before other threads may have a turn."""
 CLOCK = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)"
 BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {TAKE_LOCK}; {CLOCK}"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -71,7 +75,10 @@ class PostgresReader:
 
     def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> list[tuple[Any, ...]]:
         """Every row without the names of its columns."""
-        return self._db.run(query, merge_values(values, more)).fetchall()
+        cursor, rows = self._db.run(query, merge_values(values, more)), []
+        while part := cursor.fetchmany(ROWS):
+            rows += part
+        return rows
 
 
 class PostgresTx(Recorder, PostgresReader):
@@ -288,5 +295,26 @@ def open_store(target: str, clock: Callable[[], int] | None = None) -> PostgresS
     """
     try:
         return PostgresStore(target, clock)
+    except psycopg.Error as error:
+        raise opening_error(target, error) from error
+
+
+def read_database(target: str, question: Callable[[PostgresReader], T]) -> T:
+    """Run `question` on a consistent view of a store, which stays as it is.
+
+    Raises:
+        Conflict: ``PROJECT_OUTDATED``, ``MIGRATION_DRIFT``, ``MIGRATION_UNKNOWN``.
+        Unavailable, BadInput: see `Connector.connect`; ``STORE_REFUSED``.
+    """
+    try:
+        with closing(Connector(target).connect(patience=0)) as db:
+            db.execute(BEGIN_READING)
+            if not is_current(db, scripts()):
+                raise Conflict(
+                    "PROJECT_OUTDATED",
+                    f"The store in the database {DatabaseUrl(target)} was last used with an older Workbench. Update it "
+                    "with `workbench migrate` in its project.",
+                )
+            return question(PostgresReader(db, wall_clock()))
     except psycopg.Error as error:
         raise opening_error(target, error) from error

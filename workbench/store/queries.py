@@ -62,7 +62,7 @@ _MACROS = {
 _MACRO = re.compile(r"\{\{(\w+)(?: (\w+))?\}\}")
 _ONLY = re.compile(r"\{\{(sqlite|postgres)\}\}\n?(.*?)\{\{end\}\}\n?", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_TEXT_PARAMETER = re.compile(r"CAST\(:\w+ AS TEXT\)")
+_TEXT_PARAMETER = re.compile(r"CAST\(:\w+ AS TEXT\)|(?<=\bLOWER\():\w+")
 _STAR = re.compile(r"(?<!COUNT\()\*")
 _HEADER = re.compile(r"^-- (name|part|use): (\w+)[ \t]*\n", re.MULTILINE)
 

@@ -79,8 +79,8 @@ def _recognise(store: Store, settings: Settings, note: DatabaseNote | None) -> D
         raise Conflict(
             "DATABASE_LACKS_WORK",
             f"The database {settings.database_url} does not have the work that this project has in "
-            f"{settings.database}. `workbench db copy` copies it into an empty database. To begin without it, move the "
-            "file away.",
+            f"{settings.database}. `workbench db copy --to` copies it into an empty database. To begin without it, "
+            "move the file away.",
         )
     current = DatabaseNote(str(settings.database_url), identity["created"])
     if note is not None and note.created != current.created:
