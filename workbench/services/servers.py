@@ -127,7 +127,7 @@ async def join(store: Store, settings: Settings) -> Machine:
     """
     if settings.database_url is None:
         return Machine(name_of(settings))
-    name, identity = await to_thread(lambda: (name_of(settings), place_of(settings)))
+    name, identity = await to_thread(lambda: (name_of(settings), place_of(settings.home)))
     home = str(settings.project)
     rows = await store.read(lambda tx: tx.all(SQL.machines))
     known = next((row for row in rows if row["identity"] == identity), None)
