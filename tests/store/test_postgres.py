@@ -290,10 +290,9 @@ async def test_the_feed_gets_what_other_processes_commit_although_its_connection
     running.cancel()
 
 
-def test_the_servers_clock_is_followed_and_never_goes_backwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_servers_clock_is_followed_and_never_goes_backwards() -> None:
     here = 0
-    monkeypatch.setattr(postgres_connection.time, "monotonic_ns", lambda: here * 1_000)
-    clock = postgres_connection.ServerClock()
+    clock = postgres_connection.ServerClock(lambda: here)
     clock.set(1_000_000)
     here = 500
     assert clock() == 1_000_500
