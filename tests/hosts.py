@@ -61,9 +61,10 @@ class _Space:
             raise RuntimeError(f"{argv} ended with {self._keeper.wait()}")
 
     def end(self) -> None:
-        """Kill all of its processes, if they have a number of their own there."""
-        psutil.Process(self.pid).kill()
-        self._keeper.wait()
+        """Kill all of its processes, if they have a number of their own there. May be called twice."""
+        if self._keeper.poll() is None:
+            psutil.Process(self.pid).kill()
+            self._keeper.wait()
 
 
 class Host:

@@ -22,6 +22,7 @@ import pytest
 
 SUPERUSER = "tester"
 """Everybody who reaches the socket may be this user; any other one needs a password."""
+_ICU_SINCE = 15
 _HBA = f"local all {SUPERUSER} trust\nlocal all all scram-sha-256\nhost all all 127.0.0.1/32 scram-sha-256\n"
 
 
@@ -42,7 +43,9 @@ class PostgresServer:
         self._process: subprocess.Popen[str] | None = None
         self._administrator: Any = None
         self._numbers = count(1)
-        making = ["-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        making = ["-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
+        if int(binaries.parent.name) >= _ICU_SINCE:  # text then sorts and folds as most databases do it, not as C does
+            making += ["--locale-provider=icu", "--icu-locale=en-US"]
         self._run("initdb", "-D", str(self.data), *making)
         (self.data / "pg_hba.conf").write_text(_HBA + (f"host all {SUPERUSER} {trusts} trust\n" if trusts else ""))
 

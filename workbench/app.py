@@ -472,9 +472,10 @@ class Workbench:
             await reattach.recover(self._ctx, end_workers=end_workers)
             for recover in self._recover:
                 await recover(self._ctx)
-            await self.store.write(lambda tx: self._begin(tx, server))
+            self._ctx.local.turn.until = await self.store.write(lambda tx: self._begin(tx, server))
         elif (ended := self.server) is not None:
             machine, nonce = self._ctx.local.machine, ended.nonce
+            self._ctx.local.turn.until = 0
             await _noted("the end of the server", self.store.write(lambda tx: servers.end(tx, machine, nonce)))
         self._ctx = self._ctx._replace(local=self._ctx.local._replace(server=server))
         if server is not None:
@@ -486,9 +487,10 @@ class Workbench:
             await self._ctx.local.answers.interrupt_all()
             await self._ctx.local.upstreams.close()
 
-    def _begin(self, tx: Tx, server: ServerInfo) -> None:
-        servers.begin(tx, self._ctx.local.machine, server)
+    def _begin(self, tx: Tx, server: ServerInfo) -> int:
+        until = servers.begin(tx, self._ctx, server)
         presence.close_left_open(tx, servers.left_connected(tx, self.settings))
+        return until
 
     def interrupt_calls(self) -> None:
         """End the calls of tools that run here, because the servers stop."""

@@ -13,10 +13,12 @@ import pytest
 from tests import given
 from tests.analytics.conftest import rows
 from tests.conftest import with_store
+from tests.postgres import PostgresServer
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import report
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, Refused
+from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable
+from workbench.state.database_url import DatabaseUrl
 from workbench.state.settings import Settings
 from workbench.trust import state_directory
 
@@ -175,3 +177,25 @@ async def test_a_report_on_projects_keeps_those_that_a_query_has_attached(
     assert await rows(live, workbench, BOTH) == before
     with pytest.raises(BadInput, match="third"):
         await rows(live, workbench, "SELECT * FROM third.tasks")
+
+
+@pytest.mark.postgres
+async def test_a_query_uses_a_project_on_postgresql_and_follows_it(
+    workbench: Workbench, tmp_path: Path, postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    live, root = Live(), tmp_path / "other"
+    root.mkdir()
+    settings = settings_of(root).model_copy(update={"database_url": DatabaseUrl(postgres_url)})
+    async with Workbench.open(settings) as opened:
+        await given.task(opened, "Weigh")
+        assert await rows(live, workbench, BOTH, projects={"other": root}) == [("here", "Count"), ("there", "Weigh")]
+        await given.task(opened, "Draw")
+    assert await rows(live, workbench, "SELECT count(*) FROM other.tasks") == [(2,)]
+    with postgres_server.connect(postgres_url.partition("@/")[2].partition("?")[0]) as owner:
+        owner.execute("DELETE FROM migration_history WHERE migration_name LIKE '017%'")
+    with pytest.raises(Conflict, match="PROJECT_OUTDATED"):
+        await rows(live, workbench, "SELECT 1")
+    (root / ".aiswarm" / "database.json").write_text('{"url": "postgresql://@/none?host=/nowhere", "created": 0}')
+    with pytest.raises(Unavailable, match=r"STORE_UNAVAILABLE.*/nowhere"):
+        await rows(live, workbench, "SELECT 1", projects={"there": root})
+    assert await rows(live, workbench, "SELECT 1", projects={}) == [(1,)]

@@ -21,19 +21,20 @@ from workbench.analytics.export import FORMATS, export
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import QUERIES
 from workbench.state.settings import Settings
-from workbench.store.base import Tx
+from workbench.store.base import Store, Tx
+from workbench.store.opening import open_store
 from workbench.store.queries import beside
-from workbench.store.sqlite import SqliteStore, open_store
 from workbench.system.interpreter import short_switches
 
 SQL = beside(str(Path(__file__).with_name("b12.py")))
 QUERY = """SELECT kind, count(*), avg(CAST(data->>'seconds' AS DOUBLE)),
     quantile_cont(CAST(data->>'seconds' AS DOUBLE), 0.99)
 FROM events GROUP BY kind ORDER BY kind"""
+EVENTS = "SELECT id, at, kind, actor, subject, session, data FROM events"
 IDLE_SECONDS = 2.0
 
 
-def workbench(store: SqliteStore, new: int) -> dict[str, float]:
+def workbench(store: Store, new: int) -> dict[str, float]:
     """Seconds of the first load and of questions, the most memory over before in MB, milliseconds of a refresh."""
     live, before = Live(), _peak()
 
@@ -49,9 +50,9 @@ def workbench(store: SqliteStore, new: int) -> dict[str, float]:
     return {"load": load, "memory": held, "query": query, "report": report, "refresh": asked("SELECT 1") * 1000}
 
 
-def writers(store: SqliteStore) -> dict[str, float]:
+def writers(store: Store) -> dict[str, float]:
     """The p99 of writes, in milliseconds: while nothing else is done, while the store is loaded, beside a bare copy."""
-    copy = [sys.executable, "-m", __spec__.name, "bare", str(store.path), "0"]
+    copy = [sys.executable, "-m", __spec__.name, "bare", str(store.target), "0"]
     meanwhile: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
         "idle": lambda: asyncio.sleep(IDLE_SECONDS),
         "loading": lambda: refresh(Live(), store),
@@ -65,7 +66,7 @@ def writers(store: SqliteStore) -> dict[str, float]:
         return asyncio.run(measured())
 
 
-async def _writes(store: SqliteStore, meanwhile: asyncio.Task[Any]) -> list[float]:
+async def _writes(store: Store, meanwhile: asyncio.Task[Any]) -> list[float]:
     took = []
     while not meanwhile.done():
         started = time.perf_counter()
@@ -85,23 +86,39 @@ def exported(root: Path, form: str) -> dict[str, float]:
 
 
 def bare(path: str) -> dict[str, float]:
-    """Seconds of a copy of the events by ADBC, of the same query on it, and of its export alone."""
-    from adbc_driver_sqlite import dbapi
-
+    """Seconds of a copy of the events, of the same query on it, and of its export alone."""
     started = time.perf_counter()
-    with dbapi.connect(f"file:{path}?mode=ro") as source, source.cursor() as cursor, duckdb.connect() as db:
-        cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": "65536"})
-        cursor.execute("SELECT id, at, kind, actor, subject, coalesce(session, '') AS session, data FROM events")
-        db.register("rows", cursor.fetch_arrow())
-        db.execute("CREATE TABLE copied AS SELECT * FROM rows")
+    with TemporaryDirectory() as place, duckdb.connect() as db:
+        (_copy if Path(path).is_absolute() else _copy_from_postgres)(db, path, Path(place))
         load = time.perf_counter() - started
         db.execute("CREATE TABLE events AS SELECT * REPLACE (CAST(data AS JSON) AS data) FROM copied")
         started = time.perf_counter()
         db.execute(QUERY).fetchall()
         query = time.perf_counter() - started
-        return {"load": load, "query": query} | {
-            form: _copied(db, form, Path(path).parent) for form in ("parquet", "csv")
-        }
+        return {"load": load, "query": query} | {form: _copied(db, form, Path(place)) for form in ("parquet", "csv")}
+
+
+def _copy(db: duckdb.DuckDBPyConnection, path: str, place: Path) -> None:
+    """By ADBC."""
+    from adbc_driver_sqlite import dbapi
+
+    with dbapi.connect(f"file:{path}?mode=ro") as source, source.cursor() as cursor:
+        cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": "65536"})
+        cursor.execute(EVENTS.replace("session", "coalesce(session, '') AS session"))
+        db.register("rows", cursor.fetch_arrow())
+        db.execute("CREATE TABLE copied AS SELECT * FROM rows")
+
+
+def _copy_from_postgres(db: duckdb.DuckDBPyConnection, url: str, place: Path) -> None:
+    """By COPY to a file of CSV."""
+    import psycopg
+
+    file = place / "events.csv"
+    copy = f"COPY ({EVENTS}) TO STDOUT (FORMAT csv, HEADER)"
+    with psycopg.connect(url) as source, source.cursor().copy(copy) as rows, file.open("wb") as copied:
+        for row in rows:
+            copied.write(row)
+    db.execute(f"CREATE TABLE copied AS SELECT * FROM read_csv('{file}')")
 
 
 def _copied(db: duckdb.DuckDBPyConnection, form: str, place: Path) -> float:
@@ -130,7 +147,7 @@ def main(what: str, path: str, new: str) -> None:
     if what in FORMATS:
         print(json.dumps(exported(Path(path).parents[1], what)))
         return
-    with closing(open_store(Path(path))) as store:
+    with closing(open_store(Path(path) if Path(path).is_absolute() else path)) as store:
         print(json.dumps(workbench(store, int(new)) if what == "workbench" else writers(store)))
 
 

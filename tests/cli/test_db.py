@@ -53,6 +53,13 @@ def test_a_server_for_trying_out_starts_answers_its_person_alone_and_stops(run: 
     assert "No server was running" in run("db", "down", "--data", str(place)).out
 
 
+def test_a_server_that_is_started_is_new_enough_for_a_store() -> None:
+    pytest.importorskip("psycopg")
+    from workbench.store.postgres_connection import OLDEST
+
+    assert own_server.MINIMUM_MAJOR == OLDEST
+
+
 def test_a_lost_password_is_replaced(run: Type, place: Path) -> None:
     psycopg = pytest.importorskip("psycopg")
     run("db", "up", "--data", str(place))
@@ -112,8 +119,8 @@ def test_a_project_goes_to_postgresql_and_comes_back(
         monkeypatch.setenv("WORKBENCH_DATABASE_URL", address)
         assert facts(run)["version"].startswith("PostgreSQL")
         assert of_doctor(run)[0] == "ok"
-        assert [task["id"] for task in data(run("--json", "tasks"))] == [1, 2]
         assert {row["is_equal"] for row in data(run("--json", "db", "copy", "--check", "--to"))} == {True}
+        assert [task["id"] for task in data(run("--json", "tasks"))] == [1, 2]
         run("cancel", "1")
         ran = run("--json", "db", "copy", "--check", "--to")
         assert ran.status == 1

@@ -273,12 +273,16 @@ async def test_numbers_and_truth_are_what_they_are_on_sqlite(store: Store) -> No
     assert [type(value) for value in row.values()] == [int, float, int, int, float, float, type(None)]
 
 
-async def test_the_feed_gets_what_other_processes_commit(store: Store, postgres_url: str) -> None:
+async def test_the_feed_gets_what_other_processes_commit_although_its_connection_is_lost(
+    store: Store, postgres_url: str, postgres_server: PostgresServer
+) -> None:
     feed = Feed(store, 1_000)
     running = asyncio.create_task(feed.run())
-    with closing(open_store(postgres_url)) as other:
+    listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN workbench'"
+    with closing(open_store(postgres_url)) as other, postgres_server.connect() as connection:
         async with feed.subscribe("note.*") as news:
             for number in range(3):
+                connection.execute(listening)
                 await other.write(add(f"note {number}"))
                 event = await news.within(5)
                 assert event is not None

@@ -105,6 +105,7 @@ MIRRORS = (
         {
             "task_id": "BIGINT",
             "attempt": "BIGINT",
+            "machine": "VARCHAR",
             "agent_uid": "VARCHAR",
             "claimed_us": "BIGINT",
             "started_us": "BIGINT",
@@ -149,7 +150,7 @@ MIRRORS = (
     Mirror(
         "raw_resources",
         {
-            **dict.fromkeys(("name", "device"), "VARCHAR"),
+            **dict.fromkeys(("machine", "name", "device"), "VARCHAR"),
             **dict.fromkeys(("amount", "vram"), "BIGINT"),
             "problem": "VARCHAR",
         },

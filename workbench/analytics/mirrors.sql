@@ -10,7 +10,7 @@ WHERE CAST(:keys AS TEXT) IS NULL OR t.id IN (SELECT CAST(k.value AS {{big}}) FR
 ORDER BY t.id;
 
 -- name: attempts
-SELECT x.task_id, x.attempt, x.agent_id AS agent_uid, x.claimed_at AS claimed_us, x.started_at AS started_us,
+SELECT x.task_id, x.attempt, x.machine, x.agent_id AS agent_uid, x.claimed_at AS claimed_us, x.started_at AS started_us,
     x.ended_at AS ended_us, x.outcome, x.error_message AS error, x.error_class, d.name AS definition, x.definition_hash,
     x.prompt_hash, x.include, w.base_commit, w.kept_commit, x.profile, x.input_tokens, x.output_tokens, x.cost_usd,
     x.plan, x.session_id, x.persona_id AS persona, x.run_id,
@@ -29,9 +29,9 @@ WHERE CAST(:keys AS TEXT) IS NULL OR task_id IN (SELECT CAST(k.value AS {{big}})
 ORDER BY task_id, attempt;
 
 -- name: resources
-SELECT name, device, amount, vram, problem FROM resources
+SELECT machine, name, device, amount, vram, problem FROM resources
 WHERE CAST(:keys AS TEXT) IS NULL OR name IN (SELECT k.value FROM {{rows_of keys}} AS k)
-ORDER BY name, device;
+ORDER BY machine, name, device;
 
 -- name: messages
 SELECT m.id, m.kind, m.sender, a.assigned_agent_id AS recipient, m.task_id, m.attempt, m.body, m.approval_id,

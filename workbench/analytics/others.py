@@ -32,7 +32,7 @@ TAKEN = {"main", "temp", "system", "memory", "copy", "information_schema", "pg_c
 class _Other:
     """A project and its copy, which belongs to a generation of the database."""
 
-    database: Path
+    database: Path | str
     copy: Catalogue
     generation: int
 
@@ -55,7 +55,7 @@ class Others:
             wanted: their roots by name; others are removed. None: the same as before.
 
         Raises:
-            BadInput: ``BAD_NAME``, ``NOT_A_DIRECTORY``, ``PROJECT_ON_POSTGRESQL``. NotFound: ``NO_PROJECT``.
+            BadInput: ``BAD_NAME``, ``NOT_A_DIRECTORY``. NotFound: ``NO_PROJECT``.
             Refused: see `state_directory.check`. Others: see `read_snapshot`.
         """
         if wanted is not None:
@@ -80,7 +80,7 @@ class Others:
         finally:
             self._choose(before)
 
-    def _choose(self, databases: Mapping[str, Path]) -> None:
+    def _choose(self, databases: Mapping[str, Path | str]) -> None:
         """Have just these."""
         for name, project in list(self._known.items()):
             if databases.get(name) != project.database:
@@ -90,27 +90,24 @@ class Others:
             if name not in self._known:
                 self._add(name, database)
 
-    def _add(self, name: str, database: Path) -> None:
+    def _add(self, name: str, database: Path | str) -> None:
         copy = Catalogue(name, self._replica.connection)
         self._known[name] = _Other(database, copy, self._replica.generation)
 
 
-def _database(name: str, root: Path) -> Path:
-    """The store of a project that may be used, under a name that is free."""
+def _database(name: str, root: Path) -> Path | str:
+    """Where the store of a project is that may be used, under a name that is free."""
     if not NAME.fullmatch(name) or name in TAKEN or name.startswith("raw_"):
         raise BadInput(
             "BAD_NAME",
             f"A project cannot be named {name!r} in a query. Use small letters, digits and _, and no view's name.",
         )
     settings = Settings.load(expanded(root))
-    if (note := DatabaseNote.of(settings.home)) is not None:
-        raise BadInput(
-            "PROJECT_ON_POSTGRESQL",
-            f"The store of {settings.project} is in the database {note.url}, and queries read other projects on SQLite "
-            f"only. Ask that project by itself: `workbench sql --project {settings.project}`.",
-        )
     state_directory.require(settings.model_copy(update={"database_url": None}))  # which is this project's
-    return settings.database
+    note, own = DatabaseNote.of(settings.home), settings.database_url
+    if note is None:
+        return settings.database
+    return own.conninfo if own is not None and str(own) == note.url else note.url
 
 
 def _follow(project: _Other) -> None:

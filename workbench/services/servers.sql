@@ -34,6 +34,22 @@ UPDATE schedules SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = 
 -- name: servers_to
 UPDATE servers SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = :of;
 
+-- name: resources_to
+-- What it had is not there any more.
+DELETE FROM resources WHERE machine = :of OR (CAST(:of AS TEXT) IS NULL AND machine <> :to);
+
+-- name: leases_to
+UPDATE resource_leases SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = :of;
+
+-- name: waits_to
+UPDATE resource_waits SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = :of;
+
+-- name: runs_to
+UPDATE runs SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = :of;
+
+-- name: koi_to
+UPDATE koi_network SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = :of;
+
 -- name: begin
 INSERT INTO servers (nonce, machine, process, url, started_at, seen_at)
 VALUES (:nonce, :machine, :process, :url, :now, :now);

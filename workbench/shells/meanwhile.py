@@ -57,6 +57,7 @@ async def _serving(settings: Settings, stack: AsyncExitStack) -> Reached | None:
 
 
 async def _flush(workbench: Workbench) -> None:
-    """Tell the person what came of the work: no server may be there when it would be time."""
-    with suppress(WorkbenchError):
-        await workbench.call("flush_notifications")
+    """Tell the person, and her collector, what came of the work: no server may be there when it would be time."""
+    for name in ("flush_notifications", "flush_telemetry"):
+        with suppress(WorkbenchError):
+            await workbench.call(name)

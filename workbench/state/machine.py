@@ -13,17 +13,33 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
 
 from workbench.errors import Conflict
 from workbench.state import user_files
 from workbench.state.root import identity
 from workbench.system import atomic_file
 
-if TYPE_CHECKING:
-    from workbench.state.settings import Settings
-
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+
+
+class MachineSettings(BaseSettings):
+    """What this machine is called, and how long others may be silent."""
+
+    machine: str = Field(
+        "",
+        max_length=100,
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        description="The name of this machine, or of this clone on it, among those that share the project's database; "
+        "empty: its host name.",
+    )
+    server_silent_seconds: float = Field(
+        20.0,
+        ge=10,
+        description="How long a server on another machine may give no sign of life before it counts as gone.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +87,18 @@ def on_another(machine: str, what: str) -> Conflict:
     )
 
 
-def name_of(settings: Settings) -> str:
+def name_of(settings: MachineSettings) -> str:
     """What this machine is to be called: as the settings say, or its host name."""
     return settings.machine or socket.gethostname() or "machine"
 
 
-def place_of(settings: Settings) -> str:
+def place_of(home: Path) -> str:
     """Identifies this clone on this host: it keeps its identity when it is renamed, and a copy has another. Blocks.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
-    return blake2b(f"{host()}\0{identity(settings.home)}".encode(), digest_size=16).hexdigest()
+    return blake2b(f"{host()}\0{identity(home)}".encode(), digest_size=16).hexdigest()
 
 
 @cache

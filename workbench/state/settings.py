@@ -37,7 +37,7 @@ from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
 from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl, require_no_password
-from workbench.state.machine_settings import MachineSettings
+from workbench.state.machine import MachineSettings
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings

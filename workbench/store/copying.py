@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -89,7 +89,7 @@ def copy_to_postgres(store: Path, address: str) -> list[ComparedTable]:
     """
 
     def copy_from(source: SqliteContents) -> list[ComparedTable]:
-        with connected(address) as database:
+        with _opened(address) as database:
             _require_unused(database)
             migrate(database, scripts(), wall_clock())
             with database.alone():
@@ -113,7 +113,7 @@ def copy_from_postgres(address: str, store: Path) -> tuple[list[ComparedTable], 
     with hold_closed(store):
         remove(temporary)  # of a copy that was interrupted
         try:
-            with connected(address) as database, database.alone():
+            with _opened(address) as database, database.alone():
                 _require_unused(database)
                 _require_current(database)
                 compared = _fill(temporary, PostgresContents(database))
@@ -135,7 +135,7 @@ def back_up_postgres(address: str, store: Path) -> Path:
     """
 
     def make(path: Path) -> None:
-        with connected(address) as database:
+        with _opened(address) as database:
             _require_current(database)
             database.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             _fill(path, PostgresContents(database))
@@ -152,7 +152,7 @@ def compare_stores(store: Path, address: str) -> list[ComparedTable]:
     """
 
     def compare_with(source: SqliteContents) -> list[ComparedTable]:
-        with connected(address) as database:
+        with _opened(address) as database:
             _require_current(database)
             with database.alone():
                 _require_unused(database)
@@ -241,6 +241,14 @@ def _fill(path: Path, source: Contents) -> list[ComparedTable]:
         db.execute("PRAGMA journal_mode = DELETE")
     sync(path)
     return compared
+
+
+@contextmanager
+def _opened(address: str) -> Iterator[PostgresConnection]:
+    """A connection that may wait, within a transaction, for as long as SQLite takes."""
+    with connected(address) as database:
+        database.execute("SET idle_in_transaction_session_timeout = 0")
+        yield database
 
 
 def _require_current(db: sqlite3.Connection | PostgresConnection) -> None:

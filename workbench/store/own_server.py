@@ -36,7 +36,8 @@ from workbench.system.users import user_name
 HOST = "127.0.0.1"
 NAME = "workbench"
 """The role, and its database."""
-MINIMUM_MAJOR = 13
+MINIMUM_MAJOR = 14
+"""As in `postgres_connection`, which needs a library that this does not."""
 START_SECONDS = 60
 STOP_SECONDS = 60.0
 MAKE_SECONDS = 120.0
@@ -46,6 +47,8 @@ ENDING_SECONDS = 20.0
 POLL_SECONDS = 0.05
 SYSTEM_DIRECTORY = Path("/var/lib/workbench")
 """Where root's servers have their data, because the user they run as may not enter a state directory."""
+OWN_SERVER = "postgres"
+"""Where other users' servers have their data, in the state directory."""
 USERS = ("postgres", "nobody")
 """As whom root runs a server: the first that the system knows."""
 PLACES = (
@@ -98,7 +101,7 @@ def default_data(home: Path) -> Path:
         home: the state directory of the project.
     """
     if os.geteuid() != 0:
-        return home / "postgres"
+        return home / OWN_SERVER
     return SYSTEM_DIRECTORY / f"{home.parent.name}-{_digest(home)[:8]}"
 
 

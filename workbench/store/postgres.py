@@ -20,10 +20,12 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.model import wall_clock
+from workbench.state.database_url import DatabaseUrl
 from workbench.store.base import Reader, Row, Statements, Values
 from workbench.store.group_commit import GroupCommit, Job, Recorder, merge_values, raisable
-from workbench.store.migrate import migrate, scripts
+from workbench.store.migrate import is_current, migrate, scripts
 from workbench.store.postgres_connection import TAKE_LOCK, Connector, PostgresConnection, ServerClock
 from workbench.store.postgres_errors import is_lost, opening_error, storage_error
 from workbench.store.postgres_listener import Listener
@@ -58,20 +60,19 @@ class PostgresReader:
 
     def one(self, query: Query, values: Values | None = None, /, **more: Any) -> Row | None:
         """The first row, or None."""
-        row = self._db.run(query, merge_values(values, more)).fetchone()
-        return None if row is None else dict(zip(self._db.columns(query), row, strict=True))
+        result = self._db.run(query, merge_values(values, more))
+        rows = self._db.rows(result)
+        return dict(zip(self._db.columns(query, result), rows[0], strict=True)) if rows else None
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> list[Row]:
         """Every row."""
-        rows = self._db.run(query, merge_values(values, more)).fetchall()
-        if not rows:
-            return []
-        columns = self._db.columns(query)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+        result = self._db.run(query, merge_values(values, more))
+        columns = self._db.columns(query, result)
+        return [dict(zip(columns, row, strict=True)) for row in self._db.rows(result)]
 
     def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> list[tuple[Any, ...]]:
         """Every row without the names of its columns."""
-        return self._db.run(query, merge_values(values, more)).fetchall()
+        return self._db.query(query, merge_values(values, more))
 
 
 class PostgresTx(Recorder, PostgresReader):
@@ -84,7 +85,7 @@ class PostgresTx(Recorder, PostgresReader):
 
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
         """Execute a change; the number of rows it touched."""
-        return self._db.run(query, merge_values(values, more)).rowcount
+        return self._db.run(query, merge_values(values, more)).command_tuples or 0
 
     def many(self, query: Query, rows: Iterable[Values]) -> None:
         """Execute a change once for each set of values."""
@@ -103,6 +104,8 @@ class PostgresStore(GroupCommit):
         self._listener = Listener(self._connector)
         self._idle: deque[PostgresConnection] = deque()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
+        self._number: str | None = None
+        """The number of the transaction, once there is one."""
         self._writer = self._connector.connect(patience=0)
         try:
             self._server_clock.set(*self._writer.ask(CLOCK))
@@ -174,10 +177,11 @@ class PostgresStore(GroupCommit):
     def _begin(self) -> None:
         if self._writer.is_closed:
             self._writer = self._connector.connect()
+        self._number = None
         self._server_clock.set(*self._writer.ask(BEGIN))
 
     def _end(self) -> None:
-        (number,) = self._writer.ask(NUMBER)
+        number = self._number or self._writer.ask(NUMBER)[0]
         try:
             self._writer.execute("COMMIT")
         except psycopg.Error as error:
@@ -223,7 +227,7 @@ class PostgresStore(GroupCommit):
         if events:
             columns = {f"{name}s": [event[name] for event in events] for name in events[0]}
             rows = self._writer.query(SQL.add_events, columns)
-            for event, (id_, _) in zip(events, rows, strict=True):
+            for event, (id_, self._number, _) in zip(events, rows, strict=True):
                 event["id"] = id_
         return events
 
@@ -288,5 +292,26 @@ def open_store(target: str, clock: Callable[[], int] | None = None) -> PostgresS
     """
     try:
         return PostgresStore(target, clock)
+    except psycopg.Error as error:
+        raise opening_error(target, error) from error
+
+
+def read_database(target: str, question: Callable[[PostgresReader], T]) -> T:
+    """Run `question` on a consistent view of a store, which stays as it is.
+
+    Raises:
+        Conflict: ``PROJECT_OUTDATED``, ``MIGRATION_DRIFT``, ``MIGRATION_UNKNOWN``.
+        Unavailable, BadInput: see `Connector.connect`; ``STORE_REFUSED``.
+    """
+    try:
+        with closing(Connector(target).connect(patience=0)) as db:
+            db.execute(BEGIN_READING)
+            if not is_current(db, scripts()):
+                raise Conflict(
+                    "PROJECT_OUTDATED",
+                    f"The store in the database {DatabaseUrl(target)} was last used with an older Workbench. Update it "
+                    "with `workbench migrate` in its project.",
+                )
+            return question(PostgresReader(db, wall_clock()))
     except psycopg.Error as error:
         raise opening_error(target, error) from error

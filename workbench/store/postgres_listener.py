@@ -62,12 +62,12 @@ class Listener:
         """Count until the connection is lost or this is closed."""
         connection.execute("LISTEN workbench")
         self._heard += 1  # what came before is not notified
-        raw = connection.raw.pgconn
-        selector.register(raw.socket, selectors.EVENT_READ)
+        raw, socket = connection.raw.pgconn, connection.raw.pgconn.socket  # which a lost connection no longer says
+        selector.register(socket, selectors.EVENT_READ)
         try:
             while all(key.fd != self._closed for key, _ in selector.select()):
                 raw.consume_input()
                 while raw.notifies() is not None:
                     self._heard += 1
         finally:
-            selector.unregister(raw.socket)
+            selector.unregister(socket)

@@ -62,7 +62,7 @@ _MACROS = {
 _MACRO = re.compile(r"\{\{(\w+)(?: (\w+))?\}\}")
 _ONLY = re.compile(r"\{\{(sqlite|postgres)\}\}\n?(.*?)\{\{end\}\}\n?", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_TEXT_PARAMETER = re.compile(r"CAST\(:\w+ AS TEXT\)")
+_TEXT_PARAMETER = re.compile(r"CAST\(:\w+ AS TEXT\)|(?<=\bLOWER\():\w+")
 _STAR = re.compile(r"(?<!COUNT\()\*")
 _HEADER = re.compile(r"^-- (name|part|use): (\w+)[ \t]*\n", re.MULTILINE)
 
@@ -86,11 +86,11 @@ class Query:
         return render(self.text, Dialect.SQLITE)
 
     @cached_property
-    def postgres(self) -> str:
-        """The statement as psycopg takes it."""
+    def postgres(self) -> tuple[str, tuple[str, ...]]:
+        """The statement as PostgreSQL takes it, with ``$n`` for its parameters, and the names of these in order."""
         text = _TEXT_PARAMETER.sub(r'\g<0> COLLATE "C"', render(self.text, Dialect.POSTGRES))
-        escaped = text.replace("%", "%%")
-        return _PARAMETER.sub(r"%(\1)s", escaped)
+        names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+        return _PARAMETER.sub(lambda m: f"${names.index(m[1]) + 1}", text), names
 
     @cached_property
     def names_its_columns(self) -> bool:

@@ -15,14 +15,32 @@ from workbench.store.base import Reader
 from workbench.store.examination import read_only, require_marked, require_there, store_error
 from workbench.store.mark import read_mark
 from workbench.store.migrate import is_current, scripts
+from workbench.store.opening import require_installed
 from workbench.store.sqlite import SqliteReader
 from workbench.store.sqlite_connection import SqliteConnection
 
 T = TypeVar("T")
 
 
-def read_snapshot(path: Path, question: Callable[[Reader], T]) -> T:
+def read_snapshot(target: Path | str, question: Callable[[Reader], T]) -> T:
     """Run `question` on a consistent view of a store; may run it again.
+
+    Args:
+        target: see `open_store`.
+
+    Raises:
+        Unavailable: ``POSTGRES_NOT_INSTALLED``. Others: see `_read_file`, and `postgres.read_database`.
+    """
+    if isinstance(target, Path):
+        return _read_file(target, question)
+    require_installed()
+    from workbench.store.postgres import read_database
+
+    return read_database(target, question)
+
+
+def _read_file(path: Path, question: Callable[[Reader], T]) -> T:
+    """The same, of a file of SQLite.
 
     Raises:
         NotFound: ``NO_PROJECT``. Refused: ``STATE_NOT_YOURS``.

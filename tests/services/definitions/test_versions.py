@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import git
 from tests.services.definitions.conftest import create
 from workbench.app import Workbench
@@ -142,9 +143,10 @@ async def test_a_version_recorded_with_former_defaults_equals_the_current_files(
 ) -> None:
     await workbench.call("agent_set_setting", agentTarget="reviewer", key="temperature", value=0.2)
     recorded = (await history(workbench))["contentHash"]
-    settings = json.dumps({**DEFAULTS, "temperature": 0.2})
-    query = Query("state", "UPDATE definition_contents SET content = json_set(content, '$.settings', json(:settings))")
-    await workbench.store.write(lambda tx: tx.run(query, settings=settings))
+    query = Query("state", "UPDATE definition_contents SET content = :content WHERE hash = :hash")
+    for key, content in await given.rows(workbench, "SELECT hash, content FROM definition_contents"):
+        older = json.dumps({**json.loads(content), "settings": {**DEFAULTS, "temperature": 0.2}})
+        await workbench.store.write(lambda tx, key=key, older=older: tx.run(query, hash=key, content=older))
     assert (await diff(workbench, fromVersion=recorded))["equal"]
 
 

@@ -112,7 +112,8 @@ async def test_the_store_itself_refuses_a_second_holder_of_a_device(workbench: W
     other = await given.task(workbench)
     (device,) = await taken(workbench, ada) or []
     await given.claim(workbench, ben, other)
-    row = {"task_id": other, "attempt": 1, "name": "gpu", "device": device, "amount": 1}
+    machine = (await workbench.call("list_servers"))["machine"]
+    row = {"task_id": other, "attempt": 1, "name": "gpu", "device": device, "amount": 1, "machine": machine}
     with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError, WorkbenchError)):
         await workbench.store.write(lambda tx: tx.many(leases.SQL.add, [row]))
 

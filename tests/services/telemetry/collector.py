@@ -19,6 +19,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length
 FULL = b"HTTP/1.1 503 Full\r\nretry-after: 7\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 ELSEWHERE = b"HTTP/1.1 307 Elsewhere\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 WRONG_KEY = b"HTTP/1.1 401 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+NOT_THERE = b"HTTP/1.1 404 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 BAD = b"HTTP/1.1 400 Bad\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _PART = ExportTraceServiceResponse(
     partial_success=ExportTracePartialSuccess(rejected_spans=1, error_message="too many attributes")
@@ -49,6 +50,7 @@ class Collector:
 
     answer: bytes | None = OK
     address: str = ""
+    takes_metrics: bool = True
     spans: list[Told] = field(default_factory=list)
     metrics: list[dict[str, list[Any]]] = field(default_factory=list)
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
@@ -70,7 +72,9 @@ class Collector:
         body = await reader.readexactly(int(headers["content-length"]))
         path = head[0].split()[1]
         self.requests.append((path, headers, body))
-        if self.answer is None:
+        if path == "/v1/metrics" and not self.takes_metrics:
+            writer.write(NOT_THERE)
+        elif self.answer is None:
             await reader.read()
         else:
             if self.answer in (OK, PARTLY):

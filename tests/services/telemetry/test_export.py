@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import uuid
@@ -25,6 +26,7 @@ from tests.services.telemetry.collector import (
 )
 from workbench.app import Workbench
 from workbench.rules.telemetry.spans import SCHEMA
+from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -257,6 +259,35 @@ async def test_what_the_collector_refuses_for_good_does_not_hold_up_the_rest(
     assert said in refused["error"]
     assert sorted(span.name for span in collector.spans)[-1] == f"task {again}"
     assert (len(collector.spans), after["spans"]) == (4, 8)
+
+
+@pytest.mark.long
+async def test_a_collector_that_takes_traces_only_gets_them(settings: Settings, clock: Clock) -> None:
+    async with collecting() as collector, Workbench.open(told_at(settings, collector), clock=clock) as workbench:
+        collector.takes_metrics = False
+        ada = await admitted(workbench, "ada")
+        await tell(workbench)
+        await worked(workbench, ada)
+        clock.forward(20)
+        assert await tell(workbench) is None
+        told = await status(workbench)
+    assert (told["error_code"], told["behind"], len(collector.spans), collector.metrics) == (None, 0, 4, [])
+
+
+@pytest.mark.long
+async def test_a_server_that_ends_with_its_work_tells_of_it_first(settings: Settings) -> None:
+    async with collecting() as collector:
+        chosen = told_at(settings, collector, telemetry_seconds=0.05)
+        async with Workbench.open(chosen) as workbench, Servers(workbench) as servers:
+            await servers.start(0)
+            ada = await admitted(workbench, "ada")
+            async with asyncio.timeout(20):
+                while not collector.requests:
+                    await asyncio.sleep(0.02)
+            task_id = await worked(workbench, ada)
+            (told,) = (await workbench.call("flush_telemetry"))["collectors"]
+        assert (told["behind"], told["spans"]) == (0, 4)
+        assert collector.one(f"task {task_id}")
 
 
 @pytest.mark.long

@@ -21,7 +21,14 @@ T = TypeVar("T")
 
 Change = Callable[[Tx], Any]
 
-MAKE = Query("make", "CREATE TABLE notes (id {{id}}, text TEXT NOT NULL UNIQUE, n {{big}} NOT NULL) {{strict}}")
+MAKE = Query(
+    "make",
+    """
+    CREATE TABLE notes (
+        id {{id}}, text TEXT {{postgres}}COLLATE "C"{{end}} NOT NULL UNIQUE, n {{big}} NOT NULL
+    ) {{strict}}
+    """,
+)
 ADD = Query("add", "INSERT INTO notes (text, n) VALUES (:text, :n) RETURNING id")
 PUT = Query("put", "INSERT INTO notes (text, n) VALUES (:text, :n)")
 RAISE = Query("raise", "UPDATE notes SET n = n + 1")

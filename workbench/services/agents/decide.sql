@@ -25,4 +25,4 @@ SELECT d.name FROM agents a JOIN definitions d ON d.id = a.definition_id WHERE a
 -- name: suggested
 -- Other questions may be among them.
 SELECT payload FROM approvals
-WHERE status = 'pending' AND kind = 'registration' AND LOWER(payload) LIKE LOWER('%"suggested_id": "' || :prefix || '%');
+WHERE status = 'pending' AND kind = 'registration' AND LOWER(payload) LIKE LOWER('%"suggested_id": "' || CAST(:prefix AS TEXT) || '%');

@@ -28,7 +28,7 @@ _ENDED = frozenset({GateState.PASSED, GateState.FAILED, GateState.TIMEOUT})
 async def check_all(ctx: Ctx) -> None:
     """Run the gates of every integration that has not been checked yet, oldest first; none beside a task that is
     alone on the machine."""
-    if await ctx.read(leases.alone):
+    if await ctx.read(lambda tx: leases.alone(tx, ctx.local.machine.only)):
         return
     for row in await ctx.read(lambda tx: tx.all(SQL.unchecked, machine=ctx.local.machine.only)):
         await check(ctx, int(row["approval_id"]))

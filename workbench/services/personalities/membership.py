@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 
 from workbench.ops import Ctx
+from workbench.state.machine import Machine
 from workbench.state.settings import Settings
-from workbench.store.base import Reader, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -29,6 +30,8 @@ class NetworkMembership:
     url: str | None
     rid: str | None
     by_settings: bool = False
+    machine: str | None = None
+    """The machine that has the key of the project's node; None: the one that opens it first."""
 
 
 async def of(ctx: Ctx) -> NetworkMembership | None:
@@ -36,9 +39,10 @@ async def of(ctx: Ctx) -> NetworkMembership | None:
     return await ctx.read(lambda tx: _read(tx, ctx.settings))
 
 
-def save(tx: Tx, membership: NetworkMembership, by: str) -> None:
-    """Record that this project takes part."""
-    tx.run(SQL.set, name=membership.name, url=membership.url, rid=membership.rid, by=by, now=tx.now)
+def save(tx: Tx, membership: NetworkMembership, by: str, machine: Machine) -> None:
+    """Record that this project takes part, with the key that this machine has."""
+    about = {"name": membership.name, "url": membership.url, "rid": membership.rid, "machine": machine.name}
+    tx.run(SQL.set, about, by=by, now=tx.now)
 
 
 def end(tx: Tx, settings: Settings, by: str) -> None:
@@ -59,14 +63,15 @@ def endpoints(url: str) -> str:
 def _read(tx: Reader, settings: Settings) -> NetworkMembership | None:
     row = tx.one(SQL.get)
     if row is not None and row["changed_by"] != SETTINGS:
-        return (
-            NetworkMembership(row["name"], row["first_contact_url"], row["first_contact_rid"])
-            if row["joined"]
-            else None
-        )
+        return _stored(row) if row["joined"] else None
     if not settings.koi:
         return None
     url = endpoints(settings.koi_first_contact) or None
     pinned = row["first_contact_rid"] if row is not None and row["first_contact_url"] == url else None
     name = row["name"] if row is not None else default_name(settings)
-    return NetworkMembership(name, url, settings.koi_first_contact_rid or pinned, by_settings=True)
+    machine = row["machine"] if row is not None and row["joined"] else None
+    return NetworkMembership(name, url, settings.koi_first_contact_rid or pinned, by_settings=True, machine=machine)
+
+
+def _stored(row: Row) -> NetworkMembership:
+    return NetworkMembership(row["name"], row["first_contact_url"], row["first_contact_rid"], machine=row["machine"])

@@ -140,13 +140,15 @@ async def join_network(
     """Take part in a KOI network: publish this project's personalities, and learn of those of others."""
     choice = _check_choice(ctx, first_contact, first_contact_rid, name)
     before = await membership.of(ctx)
+    if before is not None and before.machine is not None:
+        ctx.local.machine.require(before.machine, "The project's node on the KOI network")
     if before is not None and (before.name, before.url) != (choice.name, choice.url):
         raise Conflict(
             "KOI_JOINED",
             "This project takes part in a network already.",
             Hint("leave_network", "Leave it first: {}."),
         )
-    await ctx.write(lambda tx: membership.save(tx, choice, tx.actor))
+    await ctx.write(lambda tx: membership.save(tx, choice, tx.actor, ctx.local.machine))
     if ctx.local.server is not None and ctx.node.presence is None:
         await _open(ctx, choice)
     if ctx.node.presence is not None and choice.url is not None and choice.rid is None:
@@ -165,7 +167,9 @@ async def join_network(
 )
 async def leave_network(ctx: Ctx) -> Network:
     """Leave the KOI network: withdraw this project's personalities there, and forget those of others."""
-    presence = ctx.node.presence
+    presence, joined = ctx.node.presence, await membership.of(ctx)
+    if joined is not None and joined.machine is not None:
+        ctx.local.machine.require(joined.machine, "The project's node on the KOI network")
     if presence is not None:
         async with presence.turn:
             await farewell.say(ctx, presence)
@@ -206,8 +210,10 @@ async def opened(ctx: Ctx) -> None:
     try:
         joined = await membership.of(ctx)
         if joined is not None:
+            if joined.machine is not None:
+                ctx.local.machine.require(joined.machine, "The project's node on the KOI network")
             if joined.by_settings:
-                await ctx.write(lambda tx: membership.save(tx, joined, membership.SETTINGS))
+                await ctx.write(lambda tx: membership.save(tx, joined, membership.SETTINGS, ctx.local.machine))
             await _open(ctx, joined)
     except WorkbenchError as error:
         ctx.node.problem = error

@@ -75,35 +75,36 @@ class Resources(Wire):
     refreshed_by="resource",
 )
 async def list_resources(ctx: Ctx) -> Resources:
-    """List what tasks can need, GPUs, processors, memory and licences, who holds it, and which tasks wait for it."""
+    """List what tasks can need on this machine: GPUs, processors, memory, licences; who holds it, which tasks wait."""
 
     def question(tx: Reader) -> Resources:
-        found = leases.waits(tx, ctx.settings)
+        here = ctx.local.machine.only
+        found = leases.waits(tx, ctx.settings, here)
         rows = tx.all(SQL.ready, unmet=found.unmet, alone=found.alone, limit=SHOWN_TASKS)
-        there = leases.stock(tx)
+        there = leases.stock(tx, here)
         waiting = [one for row in rows if (one := _waiting(tx, ctx, there, row))]
         needs = {row["task_id"]: leases.read(row["needs"]) for row in rows}
-        return Resources(resources=list(_resources(tx, there, needs)), waiting=waiting)
+        return Resources(resources=list(_resources(tx, here, there, needs)), waiting=waiting)
 
     return await ctx.read(question)
 
 
 def _waiting(tx: Reader, ctx: Ctx, there: Stock, row: Row) -> WaitingTask | None:
     needs = leases.read(row["needs"])
-    reason = leases.obstacle(tx, ctx.settings, row["task_id"])
+    reason = leases.obstacle(tx, ctx.settings, ctx.local.machine.only, row["task_id"])
     if reason is None:
         return None
     values = {"task_id": row["task_id"], "title": row["title"], "waits_for": reason}
     return WaitingTask(**values, needs=told(needs) or "nothing", is_there=not there.missing(needs))
 
 
-def _resources(tx: Reader, there: Stock, waiting: dict[int, Needs]) -> Iterator[ResourceInfo]:
+def _resources(tx: Reader, here: str | None, there: Stock, waiting: dict[int, Needs]) -> Iterator[ResourceInfo]:
     """What there is, then what is only asked for."""
     holders: dict[tuple[str, str], list[ResourceHolder]] = {}
-    for row in tx.all(SQL.holders):
+    for row in tx.all(SQL.holders, machine=here):
         holder = ResourceHolder.model_validate({name: row[name] for name in ResourceHolder.model_fields})
         holders.setdefault((row["name"], row["device"]), []).append(holder)
-    rows = machine.stored(tx)
+    rows = machine.stored(tx, here)
     named = {row["name"] for row in rows}
     wanted = {name for needs in waiting.values() for name in needs.amounts} | {
         GPU for needs in waiting.values() if needs.gpu

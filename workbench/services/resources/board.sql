@@ -12,9 +12,10 @@ FROM resource_leases l
 JOIN task_attempts x ON x.task_id = l.task_id AND x.attempt = l.attempt
 JOIN tasks t ON t.id = l.task_id
 JOIN agents a ON a.id = x.agent_id
-WHERE x.ended_at IS NULL
+WHERE x.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR l.machine = :machine)
 UNION ALL
 SELECT 'gpu', s.gpu, 1, NULL, NULL, NULL, NULL, a.assigned_agent_id
 FROM spawns s JOIN agents a ON a.id = s.agent_id LEFT JOIN processes p ON p.agent_id = s.agent_id
-WHERE s.gpu IS NOT NULL AND (s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL))
-ORDER BY 1, 2, 4;
+WHERE s.gpu IS NOT NULL AND (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine)
+    AND (s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL))
+ORDER BY 1, 2, 4 NULLS FIRST;

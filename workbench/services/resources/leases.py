@@ -16,6 +16,7 @@ from typing import Any
 from workbench.model import SECOND, Wire
 from workbench.rules.needs import ALONE, GPU, Device, Needs, Stock, needs_of
 from workbench.services.resources import machine
+from workbench.state.machine import Machine
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -76,51 +77,53 @@ def of_task(tx: Reader, task_id: int) -> str:
     return row["needs"] if row else ""
 
 
-def stock(tx: Reader, *, counts_attempts: bool = True) -> Stock:
-    """What there is, and what of it is held."""
-    rows = machine.stored(tx)
-    held = tx.all(SQL.held)
+def stock(tx: Reader, on: str | None, *, counts_attempts: bool = True) -> Stock:
+    """What there is on a machine, or on all (None), and what of it is held."""
+    rows = machine.stored(tx, on)
+    held = tx.all(SQL.held, machine=on)
     amounts = Counter[str]()
     for row in held:
         if not row["device"]:
             amounts[row["name"]] += row["amount"]
-    running = tx.one(SQL.computing) if counts_attempts else None
+    running = tx.one(SQL.computing, machine=on) if counts_attempts else None
     return Stock(
         devices=[Device(row["device"], row["vram"]) for row in rows if row["device"] and not row["problem"]],
         amounts={row["name"]: row["amount"] for row in rows if not row["device"]},
-        taken=taken_gpus(tx, ""),
+        taken=taken_gpus(tx, on, ""),
         held=amounts,
         running=running["n"] if running else 0,
     )
 
 
-def taken_gpus(tx: Reader, agent: str) -> set[str]:
-    """The GPUs that attempts hold, or that other running agents than this one (`agent_uid`) have for themselves."""
-    return {row["gpu"] for row in tx.all(SQL.taken_gpus, agent=agent)}
+def taken_gpus(tx: Reader, on: str | None, agent: str) -> set[str]:
+    """The GPUs of a machine that attempts hold, or that other running agents than this one (`agent_uid`) have for
+    themselves."""
+    return {row["gpu"] for row in tx.all(SQL.taken_gpus, machine=on, agent=agent)}
 
 
-def alone(tx: Reader) -> int:
-    """The task that is alone on the machine; 0: none is."""
-    return next((row["task_id"] for row in tx.all(SQL.held) if row["name"] == ALONE), 0)
+def alone(tx: Reader, on: str | None) -> int:
+    """The task that is alone on a machine; 0: none is."""
+    return next((row["task_id"] for row in tx.all(SQL.held, machine=on) if row["name"] == ALONE), 0)
 
 
-def leased_gpus(tx: Reader) -> set[str]:
-    """The GPUs that attempts hold."""
-    return {row["device"] for row in tx.all(SQL.held) if row["name"] == GPU}
+def leased_gpus(tx: Reader, on: str | None) -> set[str]:
+    """The GPUs of a machine that attempts hold."""
+    return {row["device"] for row in tx.all(SQL.held, machine=on) if row["name"] == GPU}
 
 
-def waits(tx: Reader, settings: Settings | None) -> Waits:
-    """What cannot be begun now. The same cost, however many tasks there are or were.
+def waits(tx: Reader, settings: Settings | None, on: str | None) -> Waits:
+    """What cannot be begun now on a machine. The same cost, however many tasks there are or were.
 
     Args:
+        on: the machine; None: all, as if they were one.
         settings: None: leave out what waits only because others have waited longer.
     """
     if tx.one(SQL.is_any) is None:
         return Waits(is_any=False)
     texts = [row["needs"] for row in tx.all(SQL.stated_needs)]
-    asked = tx.all(SQL.long_waits, _patience(settings, tx.now)) if texts and settings else []
+    asked = tx.all(SQL.long_waits, _patience(settings, tx.now), machine=on) if texts and settings else []
     groups = {text: read(text) for text in dict.fromkeys(("", *texts))}
-    there = stock(tx, counts_attempts=any(needs.exclusive for needs in groups.values()))
+    there = stock(tx, on, counts_attempts=any(needs.exclusive for needs in groups.values()))
     short = tuple(text for text, needs in groups.items() if there.lacking(needs))
     patient = [row for row in asked if row["needs"] in groups and not there.missing(groups[row["needs"]])]
     held_back: dict[str, int] = {}
@@ -130,7 +133,7 @@ def waits(tx: Reader, settings: Settings | None) -> Waits:
         rival = next((row["task_id"] for row in before if needs.competes(groups[row["needs"]])), None)
         if rival is not None and text not in short:
             held_back[text] = rival
-    return Waits(short, held_back, alone(tx))
+    return Waits(short, held_back, alone(tx, on))
 
 
 def _patience(settings: Settings, now: int) -> dict[str, int]:
@@ -139,15 +142,15 @@ def _patience(settings: Settings, now: int) -> dict[str, int]:
     return {"since": now - int(patience * SECOND), "asked": now - int(asked * SECOND)}
 
 
-def obstacle(tx: Reader, settings: Settings | None, task_id: int) -> str | None:
+def obstacle(tx: Reader, settings: Settings | None, on: str | None, task_id: int) -> str | None:
     """What a task waits for that is ready, in words; None: it may be begun. See `waits`."""
-    found = waits(tx, settings)
+    found = waits(tx, settings, on)
     if not found.is_any:
         return None
     text = of_task(tx, task_id)
     if found.alone and not tx.one(SQL.is_below, task_id=task_id, above=found.alone):
         return f"the end of task {found.alone}, which is alone on the machine"
-    if lacking := stock(tx).lacking(read(text)):
+    if lacking := stock(tx, on).lacking(read(text)):
         return " and ".join(lacking)
     rival = dict(found.held_back).get(text)
     return None if rival is None else f"the turn of task {rival}, which has waited longer for the same"
@@ -156,12 +159,12 @@ def obstacle(tx: Reader, settings: Settings | None, task_id: int) -> str | None:
 def absent(tx: Reader, task_id: int) -> str | None:
     """What a task needs that the project does not have, in words; None: it has all."""
     text = of_task(tx, task_id)
-    missing = stock(tx, counts_attempts=False).missing(read(text)) if text else []
+    missing = stock(tx, None, counts_attempts=False).missing(read(text)) if text else []
     return " and ".join(missing) or None
 
 
-def take(tx: Tx, task_id: int, attempt: int) -> str | None:
-    """Lease what a task needs to the attempt that has just begun; that it is free was asked in this transaction.
+def take(tx: Tx, here: Machine, task_id: int, attempt: int) -> str | None:
+    """Lease what a task needs to the attempt that has just begun here; that it is free was asked in this transaction.
 
     Returns what it got, as it is stored; None: it needs nothing.
     """
@@ -170,13 +173,14 @@ def take(tx: Tx, task_id: int, attempt: int) -> str | None:
     if not text or (needs := read(text)) == Needs():
         return None
     tx.run(SQL.forget_ended)
-    devices = stock(tx, counts_attempts=False).choose(needs)
+    devices = stock(tx, here.only, counts_attempts=False).choose(needs)
     leases: list[tuple[str, str, int]] = [(GPU, device, 1) for device in devices]
     leases += [(name, "", amount) for name, amount in needs.amounts.items()]
-    if needs.exclusive and not alone(tx):  # else the task above it is
+    if needs.exclusive and not alone(tx, here.only):  # else the task above it is
         leases.append((ALONE, MACHINE, 1))
     place = {"task_id": task_id, "attempt": attempt}
-    tx.many(SQL.add, [place | {"name": name, "device": device, "amount": n} for name, device, n in leases])
+    held = place | {"machine": here.name}
+    tx.many(SQL.add, [held | {"name": name, "device": device, "amount": n} for name, device, n in leases])
     leased = json.dumps({"devices": devices, "amounts": dict(needs.amounts), "alone": needs.exclusive})
     tx.run(SQL.record, place, leased=leased)
     return leased
@@ -188,6 +192,6 @@ def leased_to(tx: Reader, task_id: int, attempt: int) -> dict[str, Any] | None:
     return json.loads(row["leased"]) if row and row["leased"] else None
 
 
-def note_wait(tx: Tx, row: Row) -> None:
-    """Record that a task waits for what it needs, and that somebody has asked who could do it."""
-    tx.run(SQL.note_wait, task_id=row["task_id"], now=tx.now, before=tx.now - 5 * SECOND)
+def note_wait(tx: Tx, here: Machine, row: Row) -> None:
+    """Record that a task waits for what it needs, and that somebody has asked here who could do it."""
+    tx.run(SQL.note_wait, task_id=row["task_id"], machine=here.name, now=tx.now, before=tx.now - 5 * SECOND)

@@ -10,7 +10,7 @@ SELECT 1 AS found WHERE EXISTS (
 SELECT l.task_id, l.attempt, l.name, l.device, l.amount, x.agent_id, x.claimed_at
 FROM resource_leases l
 JOIN task_attempts x ON x.task_id = l.task_id AND x.attempt = l.attempt
-WHERE x.ended_at IS NULL ORDER BY l.task_id, l.name, l.device;
+WHERE x.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR l.machine = :machine) ORDER BY l.task_id, l.name, l.device;
 
 -- name: forget_ended
 DELETE FROM resource_leases WHERE NOT EXISTS (
@@ -18,7 +18,8 @@ DELETE FROM resource_leases WHERE NOT EXISTS (
     AND x.attempt = resource_leases.attempt AND x.ended_at IS NULL);
 
 -- name: add
-INSERT INTO resource_leases (task_id, attempt, name, device, amount) VALUES (:task_id, :attempt, :name, :device, :amount);
+INSERT INTO resource_leases (task_id, attempt, name, device, amount, machine)
+VALUES (:task_id, :attempt, :name, :device, :amount, :machine);
 
 -- name: record
 UPDATE task_attempts SET leased = :leased WHERE task_id = :task_id AND attempt = :attempt;
@@ -29,16 +30,19 @@ SELECT leased FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt
 -- name: taken_gpus
 SELECT l.device AS gpu FROM resource_leases l
 JOIN task_attempts x ON x.task_id = l.task_id AND x.attempt = l.attempt
-WHERE l.name = 'gpu' AND x.ended_at IS NULL
+WHERE l.name = 'gpu' AND x.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR l.machine = :machine)
 UNION
 SELECT s.gpu FROM spawns s LEFT JOIN processes p ON p.agent_id = s.agent_id
-WHERE s.gpu IS NOT NULL AND s.agent_id <> :agent
+WHERE s.gpu IS NOT NULL AND s.agent_id <> :agent AND (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine)
     AND (s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL));
 
 -- name: computing
 -- Attempts under way. The holder of a task with open subtasks waits for them.
 SELECT COUNT(*) AS n FROM task_status s
-WHERE s.status IN ('claimed', 'in_progress') AND NOT EXISTS (
+WHERE s.status IN ('claimed', 'in_progress')
+  AND (CAST(:machine AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM task_attempts x
+        WHERE x.task_id = s.task_id AND x.attempt = s.attempt AND x.machine = :machine))
+  AND NOT EXISTS (
     SELECT 1 FROM tasks c JOIN task_status o ON o.task_id = c.id
     WHERE c.parent_id = s.task_id AND o.status IN ('pending', 'claimed', 'in_progress'));
 
@@ -63,11 +67,12 @@ SELECT w.task_id, COALESCE(s.needs, p.needs, '') AS needs FROM resource_waits w
 JOIN task_status s ON s.task_id = w.task_id
 LEFT JOIN personas p ON p.id = s.persona_id
 WHERE s.status = 'pending' AND s.unmet = 0 AND s.not_before IS NULL AND w.since <= :since AND w.asked_at >= :asked
+  AND (CAST(:machine AS TEXT) IS NULL OR w.machine = :machine)
 ORDER BY w.since, w.task_id;
 
 -- name: note_wait
-INSERT INTO resource_waits (task_id, since, asked_at) VALUES (:task_id, :now, :now)
-ON CONFLICT (task_id) DO UPDATE SET asked_at = excluded.asked_at WHERE resource_waits.asked_at < :before;
+INSERT INTO resource_waits (task_id, since, asked_at, machine) VALUES (:task_id, :now, :now, :machine)
+ON CONFLICT (task_id) DO UPDATE SET asked_at = excluded.asked_at, machine = excluded.machine WHERE resource_waits.asked_at < :before;
 
 -- name: forget_wait
 DELETE FROM resource_waits WHERE task_id = :task_id OR NOT EXISTS (

@@ -66,14 +66,15 @@ async def take_first_stock(ctx: Ctx) -> None:
 @duty("looking for resources", 10.0)
 async def take_stock(ctx: Ctx) -> None:
     """Record what there is, if that has changed: what is held meanwhile is held until its attempt ends."""
-    rows = await asyncio.to_thread(lambda: list(_rows(ctx.settings)))
-    before = [dict(row) for row in await ctx.read(stored)]
+    here = ctx.local.machine
+    rows = [{**row, "machine": here.name} for row in await asyncio.to_thread(lambda: list(_rows(ctx.settings)))]
+    before = [dict(row) for row in await ctx.read(lambda tx: stored(tx, here.only))]
     changed = sorted({row["name"] for row in [*rows, *before] if not (row in rows and row in before)})
     if not changed:
         return
 
     def change(tx: Tx) -> None:
-        tx.run(SQL.forget)
+        tx.run(SQL.forget, machine=here.only)
         tx.many(SQL.add, rows)
         for name in changed:
             tx.emit("resource.changed", f"resource:{name}")
@@ -81,9 +82,9 @@ async def take_stock(ctx: Ctx) -> None:
     await ctx.of(SYSTEM).write(change)
 
 
-def stored(tx: Reader) -> list[Row]:
-    """What there is, as it was recorded."""
-    return tx.all(SQL.list)
+def stored(tx: Reader, on: str | None) -> list[Row]:
+    """What there is on a machine, or on all (None), as it was recorded."""
+    return tx.all(SQL.list, machine=on)
 
 
 def _rows(settings: Settings) -> Iterator[dict[str, Any]]:

@@ -73,6 +73,7 @@ async def add_run_artifact(
     def change(tx: Tx) -> Artifact:
         row = find(tx, ctx.caller, run_id)
         require_try(row, tries)
+        ctx.local.machine.require(row["machine"], f"The run {row['id']}")
         tx.run(SQL.add, values, run=row["id"], now=tx.now)
         counted = tx.one(SQL.count, run=row["id"])
         assert counted is not None
@@ -127,6 +128,7 @@ async def get_run_artifact(ctx: Ctx, run_id: RunRef, name: Name) -> ArtifactCont
 
 def _find_artifact(tx: Reader, ctx: Ctx, ref: int | str, name: str) -> Artifact:
     run = find(tx, ctx.caller, ref)
+    ctx.local.machine.require(run["machine"], f"The run {run['id']}")
     row = tx.one(SQL.artifact, run=run["id"], name=name)
     if row is None:
         raise NotFound("ARTIFACT_NOT_FOUND", f"The run {run['id']} has no artifact {name!r}.", Hint("get_run"))

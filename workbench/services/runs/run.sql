@@ -1,6 +1,6 @@
 -- part: fields
 r.id, r.key, r.sweep_id, r.parent_id, w.name AS sweep, r.name, r.notebook, r.parameters, r.state, r.error_code, r.error,
-    r.session_id, r.git_commit, r.git_dirty, r.definitions, r.environment, r.output, r.tries, r.process, r.notes,
+    r.session_id, r.git_commit, r.git_dirty, r.definitions, r.environment, r.output, r.tries, r.process, r.machine, r.notes,
     r.created_by, r.started_at, r.ended_at, r.archived_at,
     (SELECT COUNT(*) FROM run_artifacts f WHERE f.run_id = r.id) AS artifacts
 

@@ -89,6 +89,7 @@ async def start_run(
         "environment": json.dumps(ctx.secrets.masked(environment)),
         "output": output,
         "process": process,
+        "machine": ctx.local.machine.name,
     }
     require_small(facts, ctx.settings.max_run_bytes)
 

@@ -111,7 +111,8 @@ WHERE {{not_deleted}}
   AND contexts_text MATCH :words AND w.rowid < :before
 {{end}}
 {{postgres}}
-  AND c.search @@ websearch_to_tsquery('simple', :words) AND c.number < :before
+  AND c.search @@ websearch_to_tsquery('simple', regexp_replace(normalize(:words, NFKD), '[\u0300-\u036F]', '', 'g'))
+  AND c.number < :before
 {{end}}
   AND {{visible}}
   AND (CAST(:session AS TEXT) IS NULL OR c.session_id = :session)

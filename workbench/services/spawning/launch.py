@@ -101,7 +101,7 @@ async def _take_gpu(ctx: Ctx, agent_uid: str, place: Workplace) -> Gpu | None:
     found = await asyncio.to_thread(gpus.find) if place.gpu else []
 
     def change(tx: Tx) -> Gpu | None:
-        gpu = gpus.choose(found, leases.taken_gpus(tx, agent_uid)) if place.gpu else None
+        gpu = gpus.choose(found, leases.taken_gpus(tx, ctx.local.machine.only, agent_uid)) if place.gpu else None
         tx.run(SQL.take_gpu, agent=agent_uid, gpu=gpu and gpu.name)
         return gpu
 

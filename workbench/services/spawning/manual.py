@@ -93,7 +93,7 @@ async def enlist_worker(
     place = await ctx.read(lambda tx: places.place(tx, ctx, who.worktree))
     repository = await startup.repository_of(ctx, place)
     environment = await startup.variables(ctx, who.workplace) | environment
-    taken = await ctx.read(lambda tx: leases.taken_gpus(tx, ""))
+    taken = await ctx.read(lambda tx: leases.taken_gpus(tx, ctx.local.machine.only, ""))
     gpu = await asyncio.to_thread(choose_gpu, who.workplace, taken)
     confinement = confinement_of(ctx.settings)
     included = await startup.included(ctx, repository, who.workplace)

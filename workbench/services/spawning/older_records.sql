@@ -13,7 +13,9 @@ UPDATE turns SET content = masked(content), parts = masked(parts), history = his
 WHERE role = 'assistant';
 UPDATE chat_frames SET data = masked(data);
 UPDATE contexts SET title = masked(title), content = masked(content), metadata = masked(metadata);
+{{sqlite}}
 INSERT INTO contexts_text (contexts_text) VALUES ('rebuild');
+{{end}}
 UPDATE agents SET capabilities = masked(capabilities);
 UPDATE approvals SET payload = CASE status WHEN 'pending' THEN payload ELSE masked(payload) END,
     reason = masked(reason), outcome = masked(outcome);

@@ -32,7 +32,7 @@ WHERE {{unattended}}
 GROUP BY k.persona_id, k.worktree, r.assigned_agent_id ORDER BY n DESC, k.persona_id, k.worktree, agent;
 
 -- name: restartable
-SELECT DISTINCT a.assigned_agent_id FROM {{kinds}}
+SELECT DISTINCT a.assigned_agent_id, s.machine FROM {{kinds}}
 JOIN agents a ON {{fits}}
 JOIN spawns s ON s.agent_id = a.id AND s.state IN ('started', 'given_up')
 LEFT JOIN processes p ON p.agent_id = a.id AND p.ended_at IS NULL

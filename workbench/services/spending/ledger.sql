@@ -44,7 +44,7 @@ SELECT task_id FROM task_attempts WHERE task_id = :task_id AND agent_id = :agent
 SELECT id FROM runs WHERE id = :run_id AND (:everything = 1 OR session_id = :session);
 
 -- name: costs
-{{sums}} GROUP BY 1 ORDER BY 1;
+{{sums}} GROUP BY 1 ORDER BY 1 NULLS FIRST;
 
 -- name: costs_of_task
-{{sums}} AND x.task_id = :task_id GROUP BY 1 ORDER BY 1;
+{{sums}} AND x.task_id = :task_id GROUP BY 1 ORDER BY 1 NULLS FIRST;

@@ -87,7 +87,7 @@ def candidates(tx: Reader, ctx: Ctx, me: str, limit: int) -> list[Row]:
 
     None for an agent whose session is deleted, that is held (`workbench.services.holds`), or whose budget is used up.
     """
-    return _candidates(tx, ctx, me, limit, leases.waits(tx, ctx.settings))
+    return _candidates(tx, ctx, me, limit, leases.waits(tx, ctx.settings, ctx.local.machine.only))
 
 
 def _candidates(tx: Reader, ctx: Ctx, me: str, limit: int, waits: Waits, needs: str | None = None) -> list[Row]:
@@ -106,7 +106,7 @@ def line_up(tx: Tx, ctx: Ctx, me: str, waits: Waits) -> None:
     """Have the first tasks that the caller could do, if they were not short of something, wait for their turn."""
     for needs in waits.short:
         for row in _candidates(tx, ctx, me, 1, waits, needs):
-            leases.note_wait(tx, row)
+            leases.note_wait(tx, ctx.local.machine, row)
 
 
 def _deleted_session(tx: Reader, caller: Caller) -> str | None:
@@ -122,11 +122,11 @@ def _claim(tx: Tx, ctx: Ctx, me: str, task_id: int | None) -> ClaimedTask:
     if task_id is not None:
         row = visible_row(tx, ctx.caller, task_id)
         _require_claimable(tx, row, ctx, me)
-        return ClaimedTask(task=_take(tx, ctx, me, task_id, leases.waits(tx, ctx.settings)))
-    waits = leases.waits(tx, ctx.settings)
+        return ClaimedTask(task=_take(tx, ctx, me, task_id, leases.waits(tx, ctx.settings, ctx.local.machine.only)))
+    waits = leases.waits(tx, ctx.settings, ctx.local.machine.only)
     line_up(tx, ctx, me, waits)
     if waits.short:  # what waits long enough has its turn now
-        waits = leases.waits(tx, ctx.settings)
+        waits = leases.waits(tx, ctx.settings, ctx.local.machine.only)
     while best := _candidates(tx, ctx, me, 1, waits):
         if task := _take(tx, ctx, me, best[0]["task_id"], waits):
             return ClaimedTask(task=task)
@@ -156,7 +156,7 @@ def _require_claimable(tx: Reader, row: Row, ctx: Ctx, me: str) -> None:
         has_command=row["run"] is not None,
         unaffordable=budgets.obstacle(tx, row["id"], me),
         approval=row["approval_id"],
-        lacks=leases.obstacle(tx, ctx.settings, row["id"]),
+        lacks=leases.obstacle(tx, ctx.settings, ctx.local.machine.only, row["id"]),
     )
     deleted = _deleted_session(tx, caller)
     hold = holds.active(tx, me)
@@ -182,7 +182,7 @@ def _take(tx: Tx, ctx: Ctx, me: str, task_id: int, waits: Waits) -> Assignment |
     tx.run(
         SQL.add_attempt, place.columns, task_id=task_id, attempt=row["attempt"], agent=me, machine=machine, now=tx.now
     )
-    leased = leases.take(tx, task_id, row["attempt"]) if waits.is_any else None
+    leased = leases.take(tx, ctx.local.machine, task_id, row["attempt"]) if waits.is_any else None
     spent.begin(tx, place.scopes)
     budgets.follow(tx, place.scopes)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])

@@ -68,7 +68,7 @@ async def heartbeat_and_get_tasks(
         _renew(tx, me)
         work = _work(tx, ctx, me, limit)
         if not work.holding:
-            line_up(tx, ctx, me, leases.waits(tx, ctx.settings))
+            line_up(tx, ctx, me, leases.waits(tx, ctx.settings, ctx.local.machine.only))
         return _with_messages(tx, work, me, hears=hears)
 
     work = await ctx.write(change)

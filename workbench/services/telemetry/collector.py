@@ -35,6 +35,8 @@ NANO = 1_000
 RETRIED = (408, 429)
 MISSET = (401, 403, 404, 405)
 """Statuses that the person mends, after which the same is sent again."""
+NOT_SERVED = (404, 405, 415, 501)
+"""Statuses of collectors that take traces only, when they are told of metrics."""
 SERVER_ERROR = 500
 _METRICS = {
     TOKENS: ("Number of input and output tokens used.", "{token}"),
@@ -107,7 +109,7 @@ async def send(ctx: Ctx, address: str, signal: Signal, content: bytes) -> str | 
     """Send one request to the collector.
 
     Returns:
-        Why it refuses the content, or some of it, for good; None: it has taken all.
+        Why it refuses the content, or some of it, for good; None: it has taken all, or does not take metrics at all.
 
     Raises:
         RetryLaterError: ``TELEMETRY_UNREACHABLE``, ``TELEMETRY_MISSET``. Unavailable: ``SECRET_UNRESOLVED``.
@@ -136,6 +138,8 @@ async def send(ctx: Ctx, address: str, signal: Signal, content: bytes) -> str | 
         raise _later(f"could not be reached ({type(error).__name__})") from None
     if httpx2.codes.is_success(status):
         return await asyncio.to_thread(_refused_part, signal, bytes(body))
+    if signal == "metrics" and status in NOT_SERVED:
+        return None
     if status >= SERVER_ERROR or status in RETRIED:
         raise _later(f"answered {status}", float(after) if after.isdecimal() else None)
     if httpx2.codes.is_redirect(status) or status in MISSET:

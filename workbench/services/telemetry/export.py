@@ -11,6 +11,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -40,6 +41,8 @@ OFF_SECONDS = 3_600.0
 BASE_SECONDS, CAP_SECONDS = 2.0, 300.0
 """The pause before a collector that is away is told again; it doubles each time."""
 METRIC_SECONDS = 15
+LOOK_SECONDS = 0.1
+"""The pause between looks at what is still to be told."""
 LISTED = 1_000
 """Spans of requests, and of calls, that a list of a task's spans has."""
 
@@ -197,9 +200,10 @@ async def _tell_metrics(ctx: Ctx, address: str) -> None:
     content = await asyncio.to_thread(
         collector.encode_metrics, series, gauges, place["since"], max(now, place["since"]), _resource(ctx)
     )
-    if (refused := await collector.send(ctx, address, "metrics", content)) is not None:
-        raise _refusal(refused)
+    refused = await collector.send(ctx, address, "metrics", content)
     await ctx.write(lambda tx: tx.run(SQL.told_metrics, now=tx.now), durable=False)
+    if refused is not None:
+        raise _refusal(refused)
 
 
 def _gauges(tx: Reader) -> list[Gauge]:
@@ -223,9 +227,9 @@ async def _failed(ctx: Ctx, error: WorkbenchError, seconds: float | None) -> flo
 
 
 class Collector(Wire):
-    """A collector, and what it has been told. `behind`: events and requests to models that it has not been told of.
-    `spans` were sent, `refused` of them in requests that it did not take whole. `error_code`, `error`: why it could not
-    be told last; null: it could.
+    """A collector, and what it has been told. `behind`: ends and requests to models that it has not been told of.
+    `spans` were sent, `refused` of them in requests that it did not take whole. `error_code`, `error`: why it could
+    not be told last; null: it could.
     """
 
     address: str
@@ -260,12 +264,24 @@ async def get_telemetry(ctx: Ctx) -> Telemetry:
     address = collector.endpoint(ctx)
     if address is None:
         return Telemetry(collectors=[])
-    row = await ctx.read(lambda tx: tx.one(SQL.place))
-    behind = row["last_event"] - row["event_id"] + row["last_request"] - row["spending_id"] if row else 0
+    row = await ctx.read(lambda tx: tx.one(SQL.behind, kinds=KINDS))
     said: dict[str, Any] = {name: row[name] if row else None for name in ("failed_at", "error_code", "error")}
-    counts = {name: row[name] if row else 0 for name in ("spans", "refused")}
+    counts = {name: row[name] if row else 0 for name in ("behind", "spans", "refused")}
     told_at = row["exported_at"] if row else None
-    return Telemetry(collectors=[Collector(address=address, behind=behind, told_at=told_at, **counts, **said)])
+    return Telemetry(collectors=[Collector(address=address, told_at=told_at, **counts, **said)])
+
+
+@op(allow=Level.OPERATOR, tool=False)
+async def flush_telemetry(ctx: Ctx) -> Telemetry:
+    """Wait until the collector has been told of all that has ended, or could not be.
+
+    For a server that ends with the piece of work that it was started for.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ctx.settings.telemetry_seconds + ctx.settings.telemetry_answer_seconds):
+            while any(one.behind and one.error_code is None for one in (await get_telemetry(ctx)).collectors):
+                await asyncio.sleep(LOOK_SECONDS)
+    return await get_telemetry(ctx)
 
 
 class TaskSpan(Wire):

@@ -10,10 +10,18 @@ SELECT t.*, (SELECT COALESCE(MAX(id), 0) FROM events) AS last_event,
     (SELECT COALESCE(MAX(id), 0) FROM spending) AS last_request
 FROM telemetry t;
 
+-- name: behind
+SELECT t.spans, t.refused, t.exported_at, t.failed_at, t.error_code, t.error,
+    (SELECT COUNT(*) FROM events e WHERE e.id > t.event_id
+        AND e.kind IN (SELECT k.value FROM {{rows_of kinds}} AS k))
+    + (SELECT COUNT(*) FROM spending s WHERE s.id > t.spending_id) AS behind
+FROM telemetry t;
+
 -- name: begin
 -- A project tells what happens from when a collector is set.
 INSERT INTO telemetry (one, seed, event_id, spending_id, totals, since)
-SELECT 1, :seed, (SELECT COALESCE(MAX(id), 0) FROM events), (SELECT COALESCE(MAX(id), 0) FROM spending), '{}', :now
+SELECT 1, CAST(:seed AS TEXT), (SELECT COALESCE(MAX(id), 0) FROM events), (SELECT COALESCE(MAX(id), 0) FROM spending), '{}',
+    CAST(:now AS {{big}})
 FROM (SELECT 1 AS one) x WHERE TRUE ON CONFLICT (one) DO NOTHING;
 
 -- name: advance
@@ -24,7 +32,10 @@ UPDATE telemetry SET event_id = :event_id, spending_id = :spending_id, totals = 
 WHERE event_id = :event_before AND spending_id = :spending_before;
 
 -- name: told_metrics
-UPDATE telemetry SET metrics_at = :now, failures = 0, error_code = NULL, error = NULL;
+-- What it has refused for good is still said; that it was away is not.
+UPDATE telemetry SET metrics_at = :now, failures = 0,
+    error_code = CASE WHEN error_code = 'TELEMETRY_REFUSED' THEN error_code END,
+    error = CASE WHEN error_code = 'TELEMETRY_REFUSED' THEN error END;
 
 -- name: fail
 UPDATE telemetry SET failures = failures + 1, failed_at = :now, error_code = :code, error = :error;

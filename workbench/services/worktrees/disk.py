@@ -23,6 +23,7 @@ from workbench.services.worktrees import cleanup
 from workbench.services.worktrees.cleanup import size
 from workbench.services.worktrees.kept_work import writer_lock
 from workbench.state.settings import Settings
+from workbench.store.own_server import OWN_SERVER
 from workbench.system.tree_removal import remove_tree
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ def _parts(settings: Settings) -> Iterator[DiskPart]:
     worktrees = [settings.worktree(path.name) for path in _entries(settings.worktrees)]
     environments = [place for worktree in worktrees for place in _environments(worktree)]
     caches = _caches(settings)
-    database = sorted(home.glob(f"{settings.database.name}*"))
+    database = [*sorted(home.glob(f"{settings.database.name}*")), *home.glob(OWN_SERVER)]
     transcripts = _entries(home / TRANSCRIPTS)
     logs, tool_logs = _entries(settings.logs), _entries(settings.tool_logs)
     named = [

@@ -135,7 +135,7 @@ async def _box(ctx: Ctx, repository: Repository, place: WorktreeLocation, lent: 
     if lent is not None and lent.devices:
         box = await to_thread(box_of, ctx.settings, repository, place, with_gpu=False)
         return box.lending(map(Path, lent.devices), map(Path, lent.read))
-    taken = await ctx.read(leases.leased_gpus)
+    taken = await ctx.read(lambda tx: leases.leased_gpus(tx, ctx.local.machine.only))
     return await to_thread(box_of, ctx.settings, repository, place, taken)
 
 

@@ -1,10 +1,12 @@
 CREATE VIEW resources AS
-SELECT r.name, nullif(r.device, '') AS device, r.amount, r.vram, r.problem,
+SELECT r.machine, r.name, nullif(r.device, '') AS device, r.amount, r.vram, r.problem,
     CAST(coalesce((SELECT sum(l.amount) FROM leases l
-        WHERE l.name = r.name AND l.ended_at IS NULL AND coalesce(l.device, '') = r.device), 0) AS BIGINT) AS held
+        WHERE l.name = r.name AND l.ended_at IS NULL AND coalesce(l.device, '') = r.device
+            AND l.machine = r.machine), 0) AS BIGINT) AS held
 FROM raw_resources r;
 
 COMMENT ON VIEW resources IS 'What tasks can need: GPUs, processors, memory, licences, and what the settings name.';
+COMMENT ON COLUMN resources.machine IS 'The machine that has it.';
 COMMENT ON COLUMN resources.name IS 'gpu, cpu, memory, license:NAME, or a name of the settings.';
 COMMENT ON COLUMN resources.device IS 'Which GPU; null: it is counted.';
 COMMENT ON COLUMN resources.amount IS 'How much there is; memory in bytes.';

@@ -1,5 +1,5 @@
 CREATE VIEW attempts AS
-SELECT x.task_id, x.attempt, a.agent, x.outcome, x.error, x.error_class,
+SELECT x.task_id, x.attempt, x.machine, a.agent, x.outcome, x.error, x.error_class,
     make_timestamptz(x.claimed_us) AS claimed_at,
     make_timestamptz(x.started_us) AS started_at,
     make_timestamptz(x.ended_us) AS ended_at,
@@ -11,6 +11,7 @@ FROM raw_attempts x JOIN raw_agents a ON a.id = x.agent_uid;
 COMMENT ON VIEW attempts IS 'Attempts at tasks: each is one claim, until it ended.';
 COMMENT ON COLUMN attempts.task_id IS 'The task.';
 COMMENT ON COLUMN attempts.attempt IS 'Number of the attempt at this task, from 1.';
+COMMENT ON COLUMN attempts.machine IS 'The machine on which it is made; empty: it is older than names of machines.';
 COMMENT ON COLUMN attempts.agent IS 'The agent that made it.';
 COMMENT ON COLUMN attempts.outcome IS 'completed, failed, expired (the lease was lost), released or cancelled; null: it runs.';
 COMMENT ON COLUMN attempts.error IS 'Why it did not complete the task.';
