@@ -260,7 +260,8 @@ class Feed:
         await self._read_new()
 
     async def run(self) -> None:
-        """Deliver events until cancelled; a read that fails is tried again."""
+        """Deliver events until cancelled; a read that fails is tried again, and told once."""
+        told = ""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):  # `wait_for` can lose a cancellation
@@ -269,8 +270,11 @@ class Feed:
             try:
                 async with self._delivering:
                     await self._deliver()
-            except WorkbenchError:
-                log.warning("the feed could not be read; trying again", exc_info=True)
+                told = ""
+            except WorkbenchError as error:
+                if error.code != told:
+                    log.warning("the feed cannot be read until this is mended: %s: %s", error.code, error.message)
+                told = error.code
                 await asyncio.sleep(POLL_SECONDS)
 
     @asynccontextmanager
