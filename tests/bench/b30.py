@@ -21,7 +21,7 @@ from workbench.app import Workbench
 FILES = 50_000
 A_FOLDER = 500
 BYTES = 400
-AUTHOR = ("-c", "user.name=Bench", "-c", "user.email=bench@localhost")
+AUTHOR = ("-c", "user.name=Bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0")
 CREATE, APPROVE = "create a worktree", "approve a merge"
 
 
@@ -47,7 +47,12 @@ def _repository(root: Path, files: int) -> Path:
             folder = root / "src" / f"part-{number // A_FOLDER:03}"
             folder.mkdir(parents=True)
         (folder / f"file-{number:05}.txt").write_text(f"{number:05}\n" * (BYTES // 6))
-    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "First"], ["gc", "-q"]):
+    for arguments in (
+        ["init", "-q", "-b", "main"],
+        ["add", "."],
+        ["commit", "-q", "-m", "First"],
+        ["repack", "-a", "-d", "-q"],
+    ):
         _git(root, *arguments)
     return root
 
