@@ -13,7 +13,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Self
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from workbench.confinement.starter import Starter
 from workbench.definition_files import Registry
@@ -74,8 +74,8 @@ PRESENCE = 15 * SECOND
 """The least time between two records of an agent's presence."""
 AGENTS_NOTED = 10_000
 RESTART_SECONDS = 1.0
-OUTAGE_SECONDS = 60.0
-"""What fails again after so long has worked meanwhile."""
+CODES_TOLD = 64
+TELL_AGAIN_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +98,7 @@ class Workbench:
         self.feed = Feed(store, settings.feed_queue)
         self._callers = authentication.CallerCache(store)
         self._noted: LRUCache[str, int] = LRUCache(AGENTS_NOTED)
+        self._told: TTLCache[str, str] = TTLCache(CODES_TOLD, TELL_AGAIN_SECONDS)
         store.on_visible(self._callers.forget)
         store.on_commit(self.feed.committed)
         self.feed.on_foreign(self._callers.forget)
@@ -196,7 +197,7 @@ class Workbench:
             "the feed": self.feed.run,
             **{name: partial(self._repeat, duty) for name, duty in self.duties.items()},
         }
-        background = [asyncio.create_task(_supervised(name, work)) for name, work in side_tasks.items()]
+        background = [asyncio.create_task(self._supervise(name, work)) for name, work in side_tasks.items()]
         try:
             yield self
         finally:
@@ -471,9 +472,10 @@ class Workbench:
             await reattach.recover(self._ctx, end_workers=end_workers)
             for recover in self._recover:
                 await recover(self._ctx)
-            await self.store.write(lambda tx: self._begin(tx, server))
+            self._ctx.local.turn.until = await self.store.write(lambda tx: self._begin(tx, server))
         elif (ended := self.server) is not None:
             machine, nonce = self._ctx.local.machine, ended.nonce
+            self._ctx.local.turn.until = 0
             await _noted("the end of the server", self.store.write(lambda tx: servers.end(tx, machine, nonce)))
         self._ctx = self._ctx._replace(local=self._ctx.local._replace(server=server))
         if server is not None:
@@ -485,9 +487,10 @@ class Workbench:
             await self._ctx.local.answers.interrupt_all()
             await self._ctx.local.upstreams.close()
 
-    def _begin(self, tx: Tx, server: ServerInfo) -> None:
-        servers.begin(tx, self._ctx.local.machine, server)
+    def _begin(self, tx: Tx, server: ServerInfo) -> int:
+        until = servers.begin(tx, self._ctx, server)
         presence.close_left_open(tx, servers.left_connected(tx, self.settings))
+        return until
 
     def interrupt_calls(self) -> None:
         """End the calls of tools that run here, because the servers stop."""
@@ -506,6 +509,23 @@ class Workbench:
     def release_workers(self) -> None:
         """Let the spawned processes go on without this one."""
         self._ctx.local.processes.release()
+
+    async def _supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Keep a side task running: a failure is logged, and the task is restarted.
+
+        What is wrong with the store (a full disk, a database that is away) every task meets: it is logged once a
+        minute.
+        """
+        while True:
+            try:
+                await work()
+            except Exception as error:
+                if not (isinstance(error, Unavailable) and error.code.startswith("STORE_")):
+                    log.exception("%s failed; restarting it", name)
+                elif error.code not in self._told:
+                    self._told[error.code] = name
+                    log.warning("%s failed, and is tried again: %s: %s", name, error.code, error.message)
+                await asyncio.sleep(RESTART_SECONDS)
 
     async def _repeat(self, duty: Duty) -> None:
         if duty.wakes:
@@ -557,28 +577,6 @@ async def _noted(what: str, work: Awaitable[object]) -> None:
         log.error("%s could not be recorded: %s: %s", what, error.code, error.message)
     except Exception:
         log.exception("%s could not be recorded", what)
-
-
-async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Keep a side task running: a failure (a full disk, a database that is away) is logged, and the task is restarted.
-
-    What fails in the same way again at once is logged once: a database may be away all night.
-    """
-    told = ""
-    while True:
-        began = time.monotonic()
-        try:
-            await work()
-        except WorkbenchError as error:
-            if error.code != told or time.monotonic() - began > OUTAGE_SECONDS:
-                log.error("%s failed; it is tried again until it works: %s: %s", name, error.code, error.message)
-            told = error.code
-        except Exception:
-            log.exception("%s failed; restarting it", name)
-            told = ""
-        else:
-            continue
-        await asyncio.sleep(RESTART_SECONDS)
 
 
 def _decision_handlers(modules: Iterable[ModuleType]) -> dict[str, Any]:

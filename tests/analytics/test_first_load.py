@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
 from workbench.errors import Unavailable
 from workbench.services import SERVICES
-from workbench.services.access import personas
+from workbench.state.database_url import DatabaseUrl
 from workbench.state.settings import Settings
 from workbench.store.backups import back_up, replace
 from workbench.store.opening import open_store
@@ -51,21 +51,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-async def workbench(request: pytest.FixtureRequest, migrated: Settings, clock: Clock) -> AsyncIterator[Workbench]:
-    """A project with some tasks on each database, whose titles try the way through the files."""
-    target = migrated.database if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    async with served(migrated, target, clock) as workbench:
-        await create_tasks(workbench)
-        yield workbench
-
-
-@asynccontextmanager
-async def served(settings: Settings, target: Path | str, clock: Clock) -> AsyncIterator[Workbench]:
-    """A project whose store is in a database."""
-    with closing(open_store(target, clock)) as store:
-        await personas.sync(store, settings)
-        yield Workbench(settings, store, SERVICES)
+@pytest.fixture
+async def workbench(workbench: Workbench) -> Workbench:
+    """An open project with some tasks, whose titles try the way through the files."""
+    await create_tasks(workbench)
+    return workbench
 
 
 async def create_tasks(workbench: Workbench, count: int = TASKS) -> None:
@@ -146,6 +136,7 @@ async def test_gaps_between_events_are_loaded_as_gaps(workbench: Workbench) -> N
     assert len(before["raw_events"]) - len(after["raw_events"]) == 23
 
 
+@pytest.mark.sqlite("a backup is a file of SQLite")
 async def test_a_store_replaced_by_a_backup_is_loaded_again(settings: Settings, clock: Clock) -> None:
     live = Live()
     async with Workbench.open(settings, clock=clock) as workbench:
@@ -240,13 +231,18 @@ async def test_rows_that_change_during_a_load_are_followed_from_there(workbench:
     assert await everything(live, workbench) == await expected(workbench)
 
 
+def on(settings: Settings, url: str) -> Settings:
+    """The settings of a project that is on PostgreSQL."""
+    return settings.model_copy(update={"database_url": DatabaseUrl(url)})
+
+
 @pytest.mark.postgres
 async def test_a_server_that_ends_during_a_load_is_one_error_and_the_next_question_loads_anew(
     settings: Settings, clock: Clock, new_postgres_server: NewServer
 ) -> None:
     server, live = new_postgres_server(), Live()
     with server.new_database() as name:
-        async with served(settings, server.url(name), clock) as workbench:
+        async with Workbench.open(on(settings, server.url(name)), clock=clock) as workbench:
             await create_tasks(workbench)
             loading = asyncio.create_task(everything(live, workbench))
             while not children():
@@ -266,7 +262,7 @@ async def limited(
 ) -> AsyncIterator[Workbench]:
     """A project with some tasks, which its store's user may not read."""
     with postgres_server.new_database(postgres_template) as name:
-        async with served(settings, postgres_server.url(name), clock) as workbench:
+        async with Workbench.open(on(settings, postgres_server.url(name)), clock=clock) as workbench:
             await create_tasks(workbench)
         with postgres_server.connect(name) as owner:
             owner.execute("CREATE ROLE limited LOGIN PASSWORD 'no-secret-of-mine'")

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from tests import given
 from tests.analytics.conftest import content, rows
 from tests.conftest import Admit, Clock, with_store
+from tests.postgres import PostgresServer
 from tests.services.tools.conftest import question
 from workbench.analytics import reports
 from workbench.analytics.changes import START, SUBJECT, read_update
@@ -39,9 +40,10 @@ from workbench.services.access import personas
 from workbench.services.tasks import expiry
 from workbench.services.tools.calls import Finished, call
 from workbench.services.tools.tool import ToolScope
+from workbench.state.database_url import DatabaseUrl
 from workbench.state.settings import Settings
+from workbench.store.opening import open_store
 from workbench.store.queries import Query
-from workbench.store.sqlite import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -514,10 +516,21 @@ def test_following_events_gives_the_same_tables_as_a_full_load(empty_store: Path
         runner.run(follow(with_store(Settings(project=Path(folder), retry_base_seconds=1), empty_store), steps))
 
 
+@pytest.mark.postgres
+@limits(max_examples=8, deadline=None)
+@hypothesis.given(steps=st.lists(STEPS, min_size=20, max_size=60))
+def test_following_events_on_postgresql_gives_the_same_tables_as_a_full_load(
+    postgres_server: PostgresServer, postgres_template: str, steps: list[Any]
+) -> None:
+    with TemporaryDirectory() as folder, postgres_server.new_database(postgres_template) as name:
+        url = DatabaseUrl(postgres_server.url(name))
+        asyncio.run(follow(Settings(project=Path(folder), retry_base_seconds=1, database_url=url), steps))
+
+
 async def follow(project: Settings, steps: list[Any]) -> None:
     """Do the steps, asking after some, and compare at the end."""
     clock = Clock()
-    store = open_store(project.database, clock)
+    store = open_store(project.database_url.conninfo if project.database_url else project.database, clock)
     try:
         workbench = Workbench(project, store, SERVICES)
         await personas.sync(store, project)

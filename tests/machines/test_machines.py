@@ -7,11 +7,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests import given
 from tests.conftest import admitted, git
 from tests.machines.conftest import NewMachine, serving
 from tests.services.worktrees.lab import ask, commit, finished
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
+from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
 
@@ -153,3 +155,28 @@ async def test_an_agent_of_another_machine_is_ended_by_its_server(machine: NewMa
         process = await beta.call("get_agent_process_info", agent_id=spawned["agent_id"])
         assert (process["running"], process["reason"]) == (False, "It is late.")
         assert not psutil.pid_exists(spawned["pid"])
+
+
+async def test_what_an_attempt_on_another_machine_made_is_read_there(machine: NewMachine) -> None:
+    async with serving(machine("alpha")) as alpha, serving(machine("beta")) as beta:
+        await beta.call("create_worktree", name="lab")
+        run = "echo done > made.txt; exit 1"
+        task = await beta.call(
+            "create_task", title="T", persona_id="implementer", target_worktree="lab", run=run, max_retries=0
+        )
+        await beta.call("spawn_agent", persona_id="implementer", assigned_worktree="lab")
+        await given.reached(beta, task["id"], "failed")
+        assert (await beta.call("get_attempt_diff", task_id=task["id"], attempt=1))["files"][0]["path"] == "made.txt"
+        error = await refused(alpha, "get_attempt_diff", task_id=task["id"], attempt=1)
+        assert (error.code, error.details["machine"]) == ("ON_ANOTHER_MACHINE", "beta")
+
+
+async def test_each_machine_lends_what_it_has(machine: NewMachine) -> None:
+    def with_devices(name: str, number: int) -> Settings:
+        return machine(name).model_copy(update={"resources": {"licenses": {"solver": number}}})
+
+    async with Workbench.open(with_devices("alpha", 1)) as alpha, Workbench.open(with_devices("beta", 2)) as beta:
+        for workbench, number in ((alpha, 1), (beta, 2), (alpha, 1)):
+            await workbench.duties["looking for resources"].perform(workbench._ctx)
+            listed = (await workbench.call("list_resources"))["resources"]
+            assert [row["amount"] for row in listed if row["name"] == "license:solver"] == [number]

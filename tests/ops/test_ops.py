@@ -204,7 +204,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "spawning": (Level.OPERATOR, Level.PLANNER),
     "spending": (Level.OPERATOR, Level.WORKER),
     "tasks": (Level.READ, Level.WORKER),
-    "telemetry": (Level.OPERATOR, None),
+    "telemetry": (Level.OPERATOR, Level.OPERATOR),
     "tools": (Level.OPERATOR, Level.OPERATOR),
     "undo": (None, Level.OPERATOR),
     "worktrees": (Level.READ, Level.PLANNER),

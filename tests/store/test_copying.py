@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +21,10 @@ pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
 
 EXTREMES = (-0.0, 0.1 + 0.2, 5e-324, 1.7976931348623157e308, float("inf"), float("-inf"))
 CUT_OFF = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workbench'"
+SERVER = (
+    "INSERT INTO servers (nonce, machine, process, url, started_at, seen_at) "
+    "VALUES ('n', 'penguins-lab', 'p', 'http://lab:1', 1, 1)"
+)
 TEXTS = ("", "a\tb\\n\n", "é 𝕏 \u200b", "\\N", "x" * 100_000)
 
 
@@ -64,6 +69,7 @@ def test_a_store_is_equal_after_the_way_to_postgresql_and_back(
         assert [(row.table, row.rows, row.hash) for row in back] == [(row.table, row.rows, row.hash) for row in there]
         assert all(row.is_equal for row in copying.compare_stores(filled, address))
         assert aside is None
+        assert stat.S_IMODE((tmp_path / "back.db").stat().st_mode) == 0o600
         with postgres_server.connect(name) as db:
             db.execute("UPDATE spent SET usd = 0.3 WHERE scope = '0.30000000000000004'")
         differing = [row.table for row in copying.compare_stores(filled, address) if not row.is_equal]
@@ -121,7 +127,11 @@ def test_a_store_that_is_open_is_not_copied(filled: Path, postgres_server: Postg
         with closing(open_store(address)):
             error = refused("STORE_IN_USE", copying.copy_to_postgres, filled, address)
             refused("STORE_IN_USE", copying.copy_from_postgres, address, tmp_path / "back.db")
+            with postgres_server.connect(name) as db:
+                db.execute(SERVER)
+            named = refused("STORE_IN_USE", copying.copy_from_postgres, address, tmp_path / "back.db")
         assert "of PostgreSQL, from this machine" in error.message
+        assert "the server http://lab:1 on penguins-lab" in named.message
         assert not (tmp_path / "back.db").exists()
 
 

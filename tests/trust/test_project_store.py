@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests import given
+from tests.conftest import Served
 from tests.given import refused
-from tests.postgres import PostgresServer
+from tests.postgres import NewServer, PostgresServer
+from tests.services.processes.running import serving
 from workbench.app import Workbench
+from workbench.errors import Unavailable
 from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import DatabaseUrl
 from workbench.state.settings import Settings
@@ -104,3 +107,30 @@ async def test_two_machines_share_a_project_by_its_database(
     async with Workbench.open(there) as workbench:
         assert (await workbench.call("get_task", task_id=1))["title"] == "Measure the bills"
     assert f"{elsewhere} uses the store in the database {there.database_url} from now on" in caplog.text
+
+
+@pytest.mark.long
+async def test_a_project_goes_on_when_its_database_is_back_and_its_log_has_a_line_of_that(
+    settings: Settings, new_postgres_server: NewServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = new_postgres_server()
+    url = DatabaseUrl(server.url("postgres"))
+    async with serving(settings.model_copy(update={"database_url": url})) as served:
+        await asyncio.to_thread(server.kill)
+        await given.refuses("STORE_UNAVAILABLE", served.workbench.call("list_tasks"))
+        await given.until(lambda: asyncio.to_thread(lambda: "and is tried again" in caplog.text), seconds=30)
+        await given.refuses("STORE_UNAVAILABLE", served.workbench.call("list_tasks"))
+        assert caplog.text.count("and is tried again") == 1
+        assert "restarting it" not in caplog.text
+        await asyncio.to_thread(server.start)
+        await given.until(lambda: answers(served), seconds=30)
+        await given.task(served.workbench)
+
+
+async def answers(served: Served) -> bool:
+    """Whether a project answers."""
+    try:
+        await served.workbench.call("list_tasks")
+    except Unavailable:
+        return False
+    return True

@@ -27,6 +27,7 @@ from workbench.errors import Conflict
 from workbench.present.inert import inert
 from workbench.present.tables import Table
 from workbench.rules.integration import OPEN, not_now
+from workbench.state.machine import on_another
 
 if TYPE_CHECKING:
     from workbench.confinement import Box
@@ -164,6 +165,8 @@ def _place(client: OperatorClient, repository: Repository, name: str) -> Worktre
     (worktree,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
     if worktree["status"] not in OPEN:
         raise not_now(worktree["name"], worktree["status"])
+    if not Path(worktree["path"]).is_absolute():
+        raise on_another(worktree["machine"], f"The worktree {name}")
     place = WorktreeLocation.of(client.settings, worktree["name"])
     if not is_there(place):
         raise worktree_gone(place)

@@ -23,7 +23,7 @@ from pydantic import Field
 from workbench.errors import Hint, NotFound, WorkbenchError
 from workbench.model import SECOND, Level, Micros, Wire
 from workbench.ops import SYSTEM, Columns, Command, Ctx, Ok, RestRoute, op
-from workbench.ops.duties import duty
+from workbench.ops.duties import duty, on_event
 from workbench.process import has_ended, process_identity, process_named
 from workbench.rules import schedules as rules
 from workbench.rules.budgets import parse as parse_budget
@@ -170,12 +170,25 @@ async def cancel_schedule(
     def change(tx: Tx) -> Row:
         row = _require(tx, plan)
         tx.run(SQL.remove, plan=plan)
-        tx.emit("schedule.cancelled", f"schedule:{plan}")
+        is_elsewhere = _ends(row) and not ctx.local.machine.has(row["machine"])
+        tx.emit("schedule.cancelled", f"schedule:{plan}", **({"process": row["process"]} if is_elsewhere else {}))
         return row
 
+    def _ends(row: Row) -> bool:
+        return end_running and row["process"] is not None and row["ended_at"] is None
+
     row = await ctx.write(change)
-    ends = end_running and row["process"] is not None and row["ended_at"] is None
-    return ScheduleCancelled(plan=plan, ended=ends and await asyncio.to_thread(_terminate, row["process"]))
+    ended = _ends(row) and (
+        not ctx.local.machine.has(row["machine"]) or await asyncio.to_thread(_terminate, row["process"])
+    )
+    return ScheduleCancelled(plan=plan, ended=ended)
+
+
+@on_event("schedule.cancelled")
+def end_cancelled(_: Ctx, event: Row) -> None:
+    """End an execution of this machine that another one was told to end."""
+    if process := json.loads(event["data"]).get("process"):
+        _terminate(process)
 
 
 @op(allow=Level.OPERATOR, tool=False)

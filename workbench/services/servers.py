@@ -127,7 +127,7 @@ async def join(store: Store, settings: Settings) -> Machine:
     """
     if settings.database_url is None:
         return Machine(name_of(settings))
-    name, identity = await to_thread(lambda: (name_of(settings), place_of(settings)))
+    name, identity = await to_thread(lambda: (name_of(settings), place_of(settings.home)))
     home = str(settings.project)
     rows = await store.read(lambda tx: tx.all(SQL.machines))
     known = next((row for row in rows if row["identity"] == identity), None)
@@ -186,16 +186,19 @@ def _move(tx: Tx, of: str | None, to: str) -> None:
         tx.run(query, of=of, to=to)
 
 
-def begin(tx: Tx, machine: Machine, server: ServerInfo) -> None:
-    """Record that a server starts; earlier ones of its machine have ended."""
+def begin(tx: Tx, ctx: Ctx, server: ServerInfo) -> int:
+    """Record that a server starts; earlier ones of its machine have ended. Until when it has the turn; see `beat`."""
+    machine = ctx.local.machine
     if not machine.is_alone:
         tx.run(SQL.end_turn_of_machine, machine=machine.name)
     tx.run(SQL.end_earlier, nonce=server.nonce, machine=machine.only, now=tx.now)
     tx.run(SQL.forget, before=tx.now - KEPT_DAYS * DAY)
     about = {"nonce": server.nonce, "machine": machine.name, "process": process_identity(), "url": server.url}
     tx.run(SQL.begin, about, now=tx.now)
-    if not machine.is_alone:
-        tx.emit("server.started", f"server:{server.nonce}", machine=machine.name)
+    if machine.is_alone:
+        return 0
+    tx.emit("server.started", f"server:{server.nonce}", machine=machine.name)
+    return _take_turn(tx, ctx, server.nonce)
 
 
 def end(tx: Tx, machine: Machine, nonce: str) -> None:
@@ -215,13 +218,13 @@ def others_run(tx: Reader, ctx: Ctx) -> bool:
     return bool(running_elsewhere(tx, ctx))
 
 
-def running_elsewhere(tx: Reader, ctx: Ctx) -> set[str]:
-    """The servers of other machines that run, by nonce."""
+def running_elsewhere(tx: Reader, ctx: Ctx) -> dict[str, str]:
+    """The servers of other machines that run, by nonce, each with its machine."""
     if ctx.local.machine.is_alone:
-        return set()
+        return {}
     since = tx.now - silence(ctx.settings)
     return {
-        row["nonce"]
+        row["nonce"]: row["machine"]
         for row in tx.all(SQL.list, all=0, now=tx.now)
         if not ctx.local.machine.has(row["machine"]) and row["seen_at"] >= since
     }
@@ -241,10 +244,15 @@ async def beat(ctx: Ctx) -> None:
 
     def change(tx: Tx) -> int:
         tx.run(SQL.beat, nonce=server.nonce, now=tx.now)
-        until = tx.now + silence(ctx.settings)
-        return until if tx.run(SQL.take_turn, nonce=server.nonce, until=until, now=tx.now) else 0
+        return _take_turn(tx, ctx, server.nonce)
 
     ctx.local.turn.until = await ctx.of(SYSTEM).write(change, durable=False)
+
+
+def _take_turn(tx: Tx, ctx: Ctx, server: str) -> int:
+    """Take the project's turn, or keep it; until when, or 0 if another server has it."""
+    until = tx.now + silence(ctx.settings)
+    return until if tx.run(SQL.take_turn, nonce=server, until=until, now=tx.now) else 0
 
 
 def _state(ctx: Ctx, row: Row, now: int) -> str:

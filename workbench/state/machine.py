@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 from pydantic_settings import BaseSettings
@@ -22,9 +21,6 @@ from workbench.errors import Conflict
 from workbench.state import user_files
 from workbench.state.root import identity
 from workbench.system import atomic_file
-
-if TYPE_CHECKING:
-    from workbench.state.settings import Settings
 
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
@@ -91,18 +87,18 @@ def on_another(machine: str, what: str) -> Conflict:
     )
 
 
-def name_of(settings: Settings) -> str:
+def name_of(settings: MachineSettings) -> str:
     """What this machine is to be called: as the settings say, or its host name."""
     return settings.machine or socket.gethostname() or "machine"
 
 
-def place_of(settings: Settings) -> str:
+def place_of(home: Path) -> str:
     """Identifies this clone on this host: it keeps its identity when it is renamed, and a copy has another. Blocks.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
-    return blake2b(f"{host()}\0{identity(settings.home)}".encode(), digest_size=16).hexdigest()
+    return blake2b(f"{host()}\0{identity(home)}".encode(), digest_size=16).hexdigest()
 
 
 @cache

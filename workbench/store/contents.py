@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from workbench.errors import BadInput, Unavailable
+from workbench.errors import BadInput, WorkbenchError
 from workbench.store.queries import beside
 
 if TYPE_CHECKING:
@@ -99,9 +99,7 @@ class SqliteContents:
         for _, definition in self._indexes:
             self._db.execute(definition)
         if (broken := self._db.execute("PRAGMA foreign_key_check").fetchone()) is not None:
-            raise Unavailable(
-                "COPY_DIFFERS", f"A row of {broken[0]} refers to one that is not there. Nothing was copied."
-            )
+            raise _dangling(broken[0])
         self._db.execute("DELETE FROM sqlite_sequence")
         given = [(table, last) for table, last in last_ids.items() if last]
         self._db.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", given)
@@ -167,8 +165,13 @@ class PostgresContents:
 
     def finish(self, last_ids: Mapping[str, int]) -> None:
         """See `Contents.finish`."""
+        import psycopg
+
         for table, name, definition in self._references:
-            self._db.execute(f"ALTER TABLE {table} ADD CONSTRAINT {_names([name])} {definition}")
+            try:
+                self._db.execute(f"ALTER TABLE {table} ADD CONSTRAINT {_names([name])} {definition}")
+            except psycopg.IntegrityError as error:
+                raise _dangling(table) from error
         for table, sequence in self._sequences():
             values = {"sequence": sequence, "last": last_ids.get(table, 0)}
             self._db.query(SQL.postgres_continue, values)
@@ -187,6 +190,10 @@ class PostgresContents:
     def _last_id(self, sequence: str) -> int:
         ((last,),) = self._db.query(SQL.postgres_last_id, {"sequence": sequence})
         return last or 0
+
+
+def _dangling(table: str) -> WorkbenchError:
+    return BadInput("NOT_COPYABLE", f"A row of {table} refers to one that is not there. Nothing was copied.")
 
 
 def _names(names: Sequence[str]) -> str:

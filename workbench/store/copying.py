@@ -230,7 +230,8 @@ def _with_sqlite(store: Path, question: Callable[[SqliteContents], T]) -> T:
 
 
 def _fill(path: Path, source: Contents) -> list[ComparedTable]:
-    """Make a database with the content of a store."""
+    """Make a database with the content of a store, which only this user can read."""
+    path.touch(mode=0o600)
     with closing(connect(path)) as db:
         migrate(db, scripts(), wall_clock())
         db.execute("PRAGMA foreign_keys = OFF")
@@ -261,7 +262,11 @@ def _require_current(db: sqlite3.Connection | PostgresConnection) -> None:
 def _require_unused(database: PostgresConnection) -> None:
     """Refuse a database that a server, a notebook or a command of Workbench has open."""
     if users := database.query(SQL.users):
-        names = ", ".join(f"process {pid} of PostgreSQL, from {place}" for pid, place in users[:3])
+        servers = database.query(SQL.servers) if database.query(SQL.has_servers) else []
+        names = ", ".join(
+            [f"the server {url} on {machine}" for url, machine in servers]
+            or [f"process {pid} of PostgreSQL, from {place}" for pid, place in users[:3]]
+        )
         raise Conflict(
             "STORE_IN_USE",
             f"The database is in use by Workbench ({names}). Stop the servers and the notebooks that use it.",

@@ -36,8 +36,6 @@ T = TypeVar("T")
 
 SQL = beside(__file__)
 READERS = 4
-ROWS = 1_000
-"""Of very many rows, so many are fetched before other threads may have a turn."""
 CLOCK = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)"
 BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {TAKE_LOCK}; {CLOCK}"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -62,23 +60,19 @@ class PostgresReader:
 
     def one(self, query: Query, values: Values | None = None, /, **more: Any) -> Row | None:
         """The first row, or None."""
-        row = self._db.run(query, merge_values(values, more)).fetchone()
-        return None if row is None else dict(zip(self._db.columns(query), row, strict=True))
+        result = self._db.run(query, merge_values(values, more))
+        rows = self._db.rows(result)
+        return dict(zip(self._db.columns(query, result), rows[0], strict=True)) if rows else None
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> list[Row]:
         """Every row."""
-        rows = self._db.run(query, merge_values(values, more)).fetchall()
-        if not rows:
-            return []
-        columns = self._db.columns(query)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+        result = self._db.run(query, merge_values(values, more))
+        columns = self._db.columns(query, result)
+        return [dict(zip(columns, row, strict=True)) for row in self._db.rows(result)]
 
     def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> list[tuple[Any, ...]]:
         """Every row without the names of its columns."""
-        cursor, rows = self._db.run(query, merge_values(values, more)), []
-        while part := cursor.fetchmany(ROWS):
-            rows += part
-        return rows
+        return self._db.query(query, merge_values(values, more))
 
 
 class PostgresTx(Recorder, PostgresReader):
@@ -91,7 +85,7 @@ class PostgresTx(Recorder, PostgresReader):
 
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
         """Execute a change; the number of rows it touched."""
-        return self._db.run(query, merge_values(values, more)).rowcount
+        return self._db.run(query, merge_values(values, more)).command_tuples or 0
 
     def many(self, query: Query, rows: Iterable[Values]) -> None:
         """Execute a change once for each set of values."""
@@ -110,6 +104,8 @@ class PostgresStore(GroupCommit):
         self._listener = Listener(self._connector)
         self._idle: deque[PostgresConnection] = deque()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
+        self._number: str | None = None
+        """The number of the transaction, once there is one."""
         self._writer = self._connector.connect(patience=0)
         try:
             self._server_clock.set(*self._writer.ask(CLOCK))
@@ -181,10 +177,11 @@ class PostgresStore(GroupCommit):
     def _begin(self) -> None:
         if self._writer.is_closed:
             self._writer = self._connector.connect()
+        self._number = None
         self._server_clock.set(*self._writer.ask(BEGIN))
 
     def _end(self) -> None:
-        (number,) = self._writer.ask(NUMBER)
+        number = self._number or self._writer.ask(NUMBER)[0]
         try:
             self._writer.execute("COMMIT")
         except psycopg.Error as error:
@@ -230,7 +227,7 @@ class PostgresStore(GroupCommit):
         if events:
             columns = {f"{name}s": [event[name] for event in events] for name in events[0]}
             rows = self._writer.query(SQL.add_events, columns)
-            for event, (id_, _) in zip(events, rows, strict=True):
+            for event, (id_, self._number, _) in zip(events, rows, strict=True):
                 event["id"] = id_
         return events
 

@@ -9,4 +9,4 @@ WITH given AS (
     SELECT at, kind, actor, subject, session, data FROM given ORDER BY place
     RETURNING id
 )
-SELECT id, pg_notify('workbench', '') FROM added ORDER BY id;
+SELECT id, CAST(pg_current_xact_id() AS TEXT), pg_notify('workbench', '') FROM added ORDER BY id;

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count, islice
 from typing import Any
 
 import psycopg
-from psycopg import adapt, conninfo
+from psycopg import adapt, conninfo, pq
+from psycopg.pq.abc import PGresult
 
 from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.store.base import Values
@@ -28,6 +30,11 @@ IDLE_SECONDS = 60
 PATIENCE_SECONDS = 5.0
 """How long lost connections are tried again before a request is refused."""
 LONGEST_PAUSE_SECONDS = 1.0
+ROWS = 1_000
+"""Of very many rows, so many are fetched before other threads may have a turn."""
+PIPELINED = 64
+"""How many changes are sent before their results are read, which must fit into the buffers of the connection."""
+_DONE = frozenset({pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK, pq.ExecStatus.EMPTY_QUERY})
 _DEFAULTS = {
     "connect_timeout": "5",
     "keepalives_idle": "10",
@@ -52,20 +59,33 @@ SELECT current_setting('server_encoding'), pg_is_in_recovery() OR current_settin
 """
 
 
-class _TextDumper(adapt.Dumper):
-    """Text without a type, so that the server finds the type from the statement: each is prepared only once."""
+def _parameters(names: Iterable[str], values: Values) -> list[bytes | None]:
+    try:
+        return [_written(values[name]) for name in names]
+    except KeyError as error:
+        raise psycopg.ProgrammingError(f"there is no value for the parameter {error}") from error
 
-    def dump(self, obj: str) -> bytes:
-        if "\0" in obj:
+
+def _written(value: Any) -> bytes | None:
+    """A parameter as text. It has no type: the server finds it from the statement, as it was when it was checked."""
+    if isinstance(value, str):
+        if "\0" in value:
             raise BadInput("TEXT_HAS_NUL", "A text has a NUL character, which PostgreSQL cannot keep. Leave it out.")
-        return obj.encode()
+        return value.encode()
+    if value is None or value != value:  # what is no number is NULL, as on SQLite
+        return None
+    if isinstance(value, (int, float)):
+        return repr(value + 0).encode()  # also of enumerations and truth values
+    if isinstance(value, bytes):
+        return b"\\x" + value.hex().encode()
+    if isinstance(value, list):
+        return b"{%b}" % b",".join(map(_element, value))
+    raise TypeError(f"a {type(value).__name__} cannot be a parameter")
 
 
-class _NumberDumper(adapt.Dumper):
-    """Of enumerations and truth values, too."""
-
-    def dump(self, obj: float) -> bytes | None:
-        return repr(obj + 0).encode() if obj == obj else None  # what is no number is NULL, as on SQLite
+def _element(value: Any) -> bytes:
+    written = _written(value)
+    return b"NULL" if written is None else b'"%b"' % written.replace(b"\\", rb"\\").replace(b'"', rb"\"")
 
 
 class _NumericLoader(adapt.Loader):
@@ -83,9 +103,6 @@ class _TruthLoader(adapt.Loader):
 
 def _adapters() -> adapt.AdaptersMap:
     adapters = adapt.AdaptersMap(psycopg.adapters)
-    adapters.register_dumper(str, _TextDumper)
-    for number in (int, float, bool):
-        adapters.register_dumper(number, _NumberDumper)
     adapters.register_loader("numeric", _NumericLoader)
     adapters.register_loader("bool", _TruthLoader)
     return adapters
@@ -106,13 +123,16 @@ class PostgresConnection:
 
     def __init__(self, raw: psycopg.Connection[tuple[Any, ...]]) -> None:
         self.raw = raw
-        self._cursor = raw.cursor()
+        self._pg = raw.pgconn
+        self._transformer = adapt.Transformer(raw)
         self._columns: dict[str, tuple[str, ...]] = {}
+        self._prepared: dict[str, bytes | None] = {}
+        self._numbers = count()
 
     @property
     def is_in_transaction(self) -> bool:
         """Whether there is something to roll back."""
-        return self.raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+        return self._pg.transaction_status != pq.TransactionStatus.IDLE
 
     @property
     def is_closed(self) -> bool:
@@ -122,42 +142,90 @@ class PostgresConnection:
     @property
     def has_failed(self) -> bool:
         """Whether a statement of the transaction has failed, so that it can only be rolled back."""
-        return self.raw.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
+        return self._pg.transaction_status == pq.TransactionStatus.INERROR
 
-    def run(self, query: Query, values: Values) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Execute a query; the cursor is good until the next one."""
-        return self._cursor.execute(query.postgres.encode(), values)
+    def run(self, query: Query, values: Values) -> PGresult:
+        """Execute a query. It is prepared when it comes for the second time."""
+        text, names = query.postgres
+        given = _parameters(names, values)
+        if text not in self._prepared:
+            self._prepared[text] = None
+            return self._checked(self._pg.exec_params(text.encode(), given))
+        prepared = self._prepared[text] or self._prepare(text)
+        return self._checked(self._pg.exec_prepared(prepared, given))  # type: ignore[arg-type]  # None is NULL
 
-    def many(self, query: Query, rows: Any) -> None:
-        """Execute a change once for each set of values."""
-        self._cursor.executemany(query.postgres.encode(), rows)
+    def rows(self, result: PGresult) -> list[tuple[Any, ...]]:
+        """The rows of a result."""
+        self._transformer.set_pgresult(result)
+        rows: list[tuple[Any, ...]] = []
+        for first in range(0, result.ntuples, ROWS):
+            rows += self._transformer.load_rows(first, min(first + ROWS, result.ntuples), tuple)
+        return rows
 
-    def columns(self, query: Query) -> tuple[str, ...]:
-        """The column names of the last query; not cached for `*`, as another process may migrate the table."""
+    def columns(self, query: Query, result: PGresult) -> tuple[str, ...]:
+        """The column names of a result; not cached for `*`, as another process may migrate the table."""
         names = self._columns.get(query.text)
         if names is None:
-            names = tuple(column.name for column in self._cursor.description or ())
+            names = tuple((result.fname(number) or b"").decode() for number in range(result.nfields))
             if query.names_its_columns:
                 self._columns[query.text] = names
         return names
 
-    def execute(self, statements: str) -> None:
+    def many(self, query: Query, rows: Iterable[Values]) -> None:
+        """Execute a change once for each set of values, many in a round trip."""
+        text, names = query.postgres
+        prepared = self._prepared.get(text) or self._prepare(text)
+        remaining = iter(rows)
+        while some := [_parameters(names, row) for row in islice(remaining, PIPELINED)]:
+            for result in self._pipelined(prepared, some):
+                self._checked(result)
+
+    def _pipelined(self, prepared: bytes, rows: Iterable[list[bytes | None]]) -> list[PGresult]:
+        """The results of a statement with each of the values, the failed one first."""
+        results = []
+        self._pg.nonblocking = 0
+        self._pg.enter_pipeline_mode()
+        try:
+            for row in rows:
+                self._pg.send_query_prepared(prepared, row)
+            self._pg.pipeline_sync()
+            while (result := self._pg.get_result()) is None or result.status != pq.ExecStatus.PIPELINE_SYNC:
+                if result is not None:
+                    results.append(result)
+                elif self._pg.status == pq.ConnStatus.BAD:
+                    break
+        finally:
+            if self._pg.status == pq.ConnStatus.OK:
+                self._pg.exit_pipeline_mode()
+                self._pg.nonblocking = 1
+        return results
+
+    def _prepare(self, text: str) -> bytes:
+        name = b"workbench_%d" % next(self._numbers)
+        self._checked(self._pg.prepare(name, text.encode()))
+        self._prepared[text] = name
+        return name
+
+    def _checked(self, result: PGresult) -> PGresult:
+        """A result that is no failure."""
+        if result.status in _DONE:
+            return result
+        if self._pg.status == pq.ConnStatus.BAD:
+            raise psycopg.OperationalError(result.get_error_message())
+        raise psycopg.errors.error_from_result(result)
+
+    def execute(self, statement: str) -> None:
         """Execute statements without parameters in one round trip."""
-        self._cursor.execute(statements.encode(), prepare=False)
+        self._checked(self._pg.exec_(statement.encode()))
 
     def ask(self, statements: str) -> tuple[Any, ...]:
         """The same; the row of the last one."""
-        self.execute(statements)
-        while self._cursor.nextset():
-            pass
-        row = self._cursor.fetchone()
-        assert row is not None
+        (row,) = self.rows(self._checked(self._pg.exec_(statements.encode())))
         return row
 
     def query(self, query: Query, values: Mapping[str, Any] = {}, /) -> list[tuple[Any, ...]]:
         """Execute a query; its rows."""
-        cursor = self.run(query, values)
-        return cursor.fetchall() if cursor.description else []
+        return self.rows(self.run(query, values))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -222,7 +290,6 @@ def _open(target: str) -> PostgresConnection:
         parameters = {"application_name": "workbench", **_DEFAULTS, **conninfo.conninfo_to_dict(target)}
         raw = psycopg.connect(**parameters, autocommit=True, context=_Adapting())  # type: ignore[arg-type]
         try:
-            raw.prepared_max = None
             connection = PostgresConnection(raw)
             _require_fit(raw.info.server_version, *connection.ask(SESSION))
         except BaseException:

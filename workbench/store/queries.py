@@ -86,11 +86,11 @@ class Query:
         return render(self.text, Dialect.SQLITE)
 
     @cached_property
-    def postgres(self) -> str:
-        """The statement as psycopg takes it."""
+    def postgres(self) -> tuple[str, tuple[str, ...]]:
+        """The statement as PostgreSQL takes it, with ``$n`` for its parameters, and the names of these in order."""
         text = _TEXT_PARAMETER.sub(r'\g<0> COLLATE "C"', render(self.text, Dialect.POSTGRES))
-        escaped = text.replace("%", "%%")
-        return _PARAMETER.sub(r"%(\1)s", escaped)
+        names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+        return _PARAMETER.sub(lambda m: f"${names.index(m[1]) + 1}", text), names
 
     @cached_property
     def names_its_columns(self) -> bool:

@@ -31,13 +31,17 @@ def connected(address: str) -> Iterator[PostgresConnection]:
     import psycopg
 
     from workbench.store.postgres_connection import Connector
-    from workbench.store.postgres_errors import opening_error
+    from workbench.store.postgres_errors import opening_error, storage_error
 
     try:
-        with closing(Connector(address).connect(patience=0)) as database:
-            yield database
+        database = Connector(address).connect(patience=0)
     except psycopg.Error as error:
         raise opening_error(address, error) from error
+    with closing(database):
+        try:
+            yield database
+        except psycopg.Error as error:
+            raise storage_error(error) or error from error
 
 
 @dataclass(frozen=True)

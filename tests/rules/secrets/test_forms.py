@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.rules import access
-from workbench.rules.secrets.forms import MASK, is_opaque, masked_by_form, says_secret, secrets_in, secrets_in_file
+from workbench.rules.secrets.forms import (
+    MASK,
+    is_opaque,
+    is_secret_under,
+    masked_by_form,
+    says_secret,
+    secrets_in,
+    secrets_in_file,
+)
 
 SECRET = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
 """What stands in each of the forms, or what they are made of."""
@@ -80,6 +88,13 @@ def test_every_token_of_workbench_is_masked(before: str, after: str) -> None:
 def test_ordinary_texts_stay() -> None:
     assert len(ORDINARY) >= 200
     assert [(text, masked_by_form(text)) for text in ORDINARY if masked_by_form(text) != text] == []
+
+
+def test_the_directory_of_a_shell_is_no_secret_for_its_name() -> None:
+    assert not is_secret_under("PWD", "/home/ada/lab1")
+    assert not is_secret_under("OLDPWD", "/home/ada")
+    assert is_secret_under("PWD", "hunter2hunter2")
+    assert is_secret_under("pwd", "/hunter2")
 
 
 def test_a_prefix_before_the_name_of_a_secret_does_not_unmask_it() -> None:

@@ -54,6 +54,8 @@ _CERTAIN_NAMES = re.compile(
     re.IGNORECASE,
 )
 """Names of what is nothing but a secret; `key`, `token` and `auth` may be others."""
+_DIRECTORIES = ("PWD", "OLDPWD")
+"""A shell's variables for where it is and was."""
 _SORTS = re.compile(
     r"|null|none|true|false|str(?:ing)?|text|bool(?:ean)?|int(?:eger)?|number|object|array|type|password|secret|token"
     r"|required|optional|missing|invalid|wrong|expired|hidden|masked|redacted|empty|(?:un)?set|unknown|changed|disabled"
@@ -176,7 +178,7 @@ def is_secret_under(name: str, value: str) -> bool:
 
     Words, numbers and what can be read stay under `key` and `token`, as in ``{"token": "the", "key": "runs/7"}``.
     """
-    if not says_secret(name) or _STANDS_FOR.match(value):
+    if not says_secret(name) or _STANDS_FOR.match(value) or (name in _DIRECTORIES and value.startswith("/")):
         return False
     if _CERTAIN_NAMES.search(_CAMEL.sub("_", name)):
         return _SORTS.fullmatch(value.strip()) is None

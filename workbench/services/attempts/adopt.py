@@ -52,7 +52,7 @@ async def adopt_attempt(
 
     def question(tx: Reader) -> tuple[Row, Row | None]:
         visible_row(tx, ctx.caller, task_id)
-        work = require_kept(tx, task_id, attempt)
+        work = require_kept(tx, ctx, task_id, attempt)
         return work, find_worktree(tx, work["worktree"])
 
     work, home = await ctx.read(question)

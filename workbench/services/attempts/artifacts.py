@@ -25,6 +25,7 @@ from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import artifacts as rules
 from workbench.services.runs.previews import FilePreview, opened, preview, unreadable
+from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import readable_row, task_of
 from workbench.store.base import Reader
 
@@ -83,6 +84,8 @@ def _task(tx: Reader, ctx: Ctx, task_id: int, name: str) -> _Task:
         raise NotFound(
             "ARTIFACT_NOT_FOUND", f"The task {task_id} has no file {name!r} among its artifacts.", Hint("get_task")
         )
+    if (machine := attempts.last_machine(tx, task_id)) is not None:
+        ctx.local.machine.require(machine, f"What task {task_id} made")
     done_in = task.attempts[-1].worktree if task.attempts else None
     name_of_worktree = task.worktree or done_in
     worktree = ctx.settings.worktree(name_of_worktree) if name_of_worktree else None

@@ -42,7 +42,7 @@ async def get_attempt_diff(
 
     def query(tx: Reader) -> Row:
         readable_row(tx, ctx.caller, task_id)
-        return require_kept(tx, task_id, attempt)
+        return require_kept(tx, ctx, task_id, attempt)
 
     work = await ctx.read(query)
     repository = await ctx.local.repositories.open()
@@ -58,11 +58,11 @@ async def get_attempt_diff(
     )
 
 
-def require_kept(tx: Reader, task_id: int, attempt: int) -> Row:
-    """The work of an attempt, which is kept.
+def require_kept(tx: Reader, ctx: Ctx, task_id: int, attempt: int) -> Row:
+    """The work of an attempt, which is kept here.
 
     Raises:
-        NotFound: ``NO_KEPT_WORK``.
+        NotFound: ``NO_KEPT_WORK``. Conflict: ``ON_ANOTHER_MACHINE``.
     """
     work = attempts.find_work(tx, task_id, attempt)
     if work is None or not work["kept_commit"]:
@@ -71,4 +71,5 @@ def require_kept(tx: Reader, task_id: int, attempt: int) -> Row:
             f"Nothing is kept of attempt {attempt} at task {task_id}.",
             Hint("get_task", "`{}` lists them.", "{} lists them."),
         )
+    ctx.local.machine.require(work["machine"], f"What attempt {attempt} at task {task_id} made")
     return work

@@ -21,6 +21,7 @@ from workbench.services.conversations.conversation import (
 )
 from workbench.services.conversations.frames import NewFrame
 from workbench.services.conversations.turns import TurnInfo
+from workbench.state.machine import on_another
 from workbench.store.base import Tx
 
 TITLE_LENGTH = 60
@@ -74,7 +75,10 @@ async def stop_answer(ctx: Ctx, conversation_id: ConversationId) -> Stopped:
     def change(tx: Tx) -> Stopped:
         require_conversation(tx, conversation_id)
         ending.settle_lost(tx, ctx, conversation_id)
-        return Stopped(turn=turns.last_turn(tx, conversation_id))
+        turn = turns.last_turn(tx, conversation_id)
+        if turn is not None and turn.state == "running" and (machine := ending.machine_of(tx, ctx, conversation_id)):
+            raise on_another(machine, f"The answer in the conversation {conversation_id}")
+        return Stopped(turn=turn)
 
     return await ctx.write(change)
 

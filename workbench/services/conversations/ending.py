@@ -21,7 +21,7 @@ from workbench.services.conversations import frames, requests, turns
 from workbench.services.conversations.frames import NewFrame
 from workbench.services.conversations.recorder import FrameRecorder
 from workbench.services.conversations.requests import SentRequest
-from workbench.store.base import Tx
+from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 from workbench.trust.known_secrets import KnownSecrets
 
@@ -165,6 +165,13 @@ async def recover(ctx: Ctx) -> None:
 def settle_lost(tx: Tx, ctx: Ctx, conversation_id: str) -> None:
     """Record the answer of a conversation as interrupted, if it runs, but not here."""
     _settle(tx, ctx, conversation_id)
+
+
+def machine_of(tx: Reader, ctx: Ctx, conversation_id: str) -> str | None:
+    """The other machine whose server makes the answer of a conversation; None: none does."""
+    elsewhere = servers.running_elsewhere(tx, ctx)
+    of = (row["server"] for row in tx.all(turns.SQL.running) if row["conversation_id"] == conversation_id)
+    return next((elsewhere[server] for server in of if server in elsewhere), None)
 
 
 def _settle(tx: Tx, ctx: Ctx, only: str | None) -> None:

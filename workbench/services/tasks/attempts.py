@@ -290,6 +290,12 @@ def close(tx: Tx, task_id: int, attempt: int, problem: str | None = None) -> boo
     return bool(tx.run(SQL.close_work, task_id=task_id, attempt=attempt, problem=problem, now=tx.now))
 
 
+def last_machine(tx: Reader, task_id: int) -> str | None:
+    """The machine on which a task was attempted last; None: it was not."""
+    row = tx.one(SQL.last_machine, task_id=task_id)
+    return row["machine"] if row else None
+
+
 def all_kept(tx: Reader, machine: str | None) -> list[Row]:
     """The attempts on a machine, or all (None), whose work is kept, oldest first."""
     return tx.all(SQL.kept, machine=machine)

@@ -33,6 +33,10 @@ JOIN task_attempts x ON x.task_id = w.task_id AND x.attempt = w.attempt
 JOIN task_status s ON s.task_id = w.task_id
 JOIN agents a ON a.id = w.agent_id
 
+-- name: last_machine
+-- The machine of the last attempt at a task.
+SELECT machine FROM task_attempts WHERE task_id = :task_id ORDER BY attempt DESC LIMIT 1;
+
 -- name: add_work
 INSERT INTO attempt_work (task_id, attempt, agent_id, key_hash, state)
 VALUES (:task_id, :attempt, :agent, :key_hash, 'waiting') ON CONFLICT (task_id, attempt) DO NOTHING;
