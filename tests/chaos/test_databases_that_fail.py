@@ -21,39 +21,27 @@ from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos, pytest.mark.postgres]
 
-LEASE_SECONDS = 2.0
+LEASE_SECONDS = 6.0
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 HOUR = 3_600
 
 
 @asynccontextmanager
-async def at_work(
-    project: Path, url: str, lease: float = LEASE_SECONDS
-) -> AsyncIterator[tuple[Workbench, Admitted, int]]:
-    """A served project, and an agent that has claimed a task and sends heartbeats as long as that works."""
+async def at_work(project: Path, url: str, lease: float = 300) -> AsyncIterator[tuple[Workbench, Admitted, int]]:
+    """A served project, and an agent that has claimed a task."""
     settings = Settings(project=project, port=0, database_url=url, lease_seconds=lease, retry_base_seconds=0)
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         await servers.start(0)
         ada = await admitted(workbench, "ada")
         task = await given.task(workbench)
         await given.claim(workbench, ada, task)
-        beating = asyncio.create_task(beat(workbench, ada))
         yield workbench, ada, task
-        beating.cancel()
 
 
 def let_in(directory: Path) -> None:
     """Let PostgreSQL's user into a directory of the tests."""
     for path in (directory, *directory.parents[:2]):
         path.chmod(path.stat().st_mode | 0o011)
-
-
-async def beat(workbench: Workbench, agent: Admitted) -> None:
-    """Renew an agent's leases until cancelled."""
-    while True:
-        with suppress(Unavailable):
-            await workbench.dispatch(agent.caller, "heartbeat", {})
-        await asyncio.sleep(0.1)
 
 
 async def finish(workbench: Workbench, agent: Admitted, task: int) -> None:
@@ -65,12 +53,12 @@ async def finish(workbench: Workbench, agent: Admitted, task: int) -> None:
 
 async def test_no_lease_ends_because_the_database_was_away(repository: Path, new_postgres_server: NewServer) -> None:
     server = new_postgres_server()
-    async with at_work(repository, server.url()) as (workbench, ada, task):
+    async with at_work(repository, server.url(), LEASE_SECONDS) as (workbench, ada, task):
         server.kill()
-        await asyncio.sleep(6)
+        await asyncio.sleep(LEASE_SECONDS + 1)
         await asyncio.to_thread(server.start)
         await given.until(lambda: answers(workbench))
-        await asyncio.sleep(LEASE_SECONDS)
+        await asyncio.sleep(2)  # leases that are over end meanwhile
         await finish(workbench, ada, task)
 
 
