@@ -16,6 +16,7 @@ IN_MEMORY := $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY))
 COMPUTING := --numprocesses=logical --maxprocesses=4
 PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier))
 unexport PYTHONDONTWRITEBYTECODE # compiling the tests takes each process longer than collecting them
+ON_BOTH := $(addprefix tests/,chaos services shells store story)
 CHEAP := not browser and not chaos and not postgres and not node and not long
 
 .PHONY: demo test test-all test-postgres lab lint format bench mutants docs notebooks pictures soak suites clean help
@@ -25,7 +26,7 @@ help:
 	@echo "make lab        open the quickstart in JupyterLab"
 	@echo "make test       run the default tier of the tests"
 	@echo "make test-all   run the notebooks and the tiers that test omits: browser, chaos, postgres, node, long"
-	@echo "make test-postgres  run the tests with projects once more, on PostgreSQL"
+	@echo "make test-postgres  run the tests with projects once more, on PostgreSQL; part of test-all"
 	@echo "make lint       check format, style, types and imports; after npm ci also JavaScript and CSS"
 	@echo "make bench      run the benchmarks (ONLY=B11 for one row, QUICK=1 for a quick check)"
 	@echo "make mutants    count the mutants that the nearest tests kill (SAMPLE=300 of each area, ONLY=rules for one)"
@@ -78,9 +79,10 @@ test: $(VENV)/.test
 test-all: $(VENV)/.test
 	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with=data/starter/nbval.cfg --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
 	$(IN_MEMORY) $(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "not ($(CHEAP))"
+	$(MAKE) test-postgres
 
 test-postgres: $(VENV)/.test
-	$(IN_MEMORY) $(BIN)/python -m pytest $(PARALLEL) --dist=worksteal --store=postgres -m "not browser and not postgres and not node"
+	$(IN_MEMORY) $(BIN)/python -m pytest $(PARALLEL) --dist=worksteal --store=postgres -m "not browser and not postgres and not node" $(ON_BOTH)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .

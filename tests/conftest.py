@@ -98,6 +98,7 @@ def _plain_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     nothing in it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WORKBENCH_CONFIG", str(tmp_path_factory.mktemp("config")))
+        patch.delenv("WORKBENCH_DATABASE_URL", raising=False)
         patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         yield

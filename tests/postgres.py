@@ -23,7 +23,9 @@ import pytest
 SUPERUSER = "tester"
 """Everybody who reaches the socket may be this user; any other one needs a password."""
 _ICU_SINCE = 15
-_HBA = f"local all {SUPERUSER} trust\nlocal all all scram-sha-256\nhost all all 127.0.0.1/32 scram-sha-256\n"
+_HBA = (
+    f"local all,replication {SUPERUSER} trust\nlocal all all scram-sha-256\nhost all all 127.0.0.1/32 scram-sha-256\n"
+)
 
 
 class PostgresServer:
@@ -32,19 +34,38 @@ class PostgresServer:
     Args:
         options: its settings, such as ``max_connections=20``.
         entering: the prefix of a command that runs it elsewhere, such as on the network of some hosts.
+        within: the prefix of a command, as the user of the server.
         trusts: addresses where everybody may be the superuser.
+        standby_of: the running server that this one follows.
     """
 
-    def __init__(self, binaries: Path, *options: str, entering: Sequence[str] = (), trusts: str = "") -> None:
+    def __init__(
+        self,
+        binaries: Path,
+        *options: str,
+        entering: Sequence[str] = (),
+        within: Sequence[str] = (),
+        trusts: str = "",
+        standby_of: PostgresServer | None = None,
+    ) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="wb-pg-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
         self._binaries = binaries
-        self._user = [*entering, *_as_ordinary_user(self.home)]
+        self._user = [*entering, *_as_ordinary_user(self.home), *within]
         self._options = ("listen_addresses=", f"unix_socket_directories={self.home}", "log_min_messages=log", *options)
         self._process: subprocess.Popen[str] | None = None
         self._administrator: Any = None
         self._numbers = count(1)
+        if standby_of is None:
+            self._create(trusts)
+        else:
+            copying = ["-D", str(self.data), "--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
+            self._run("pg_basebackup", "-d", standby_of.url(), *copying)
+
+    def _create(self, trusts: str) -> None:
         making = ["-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
-        if int(binaries.parent.name) >= _ICU_SINCE:  # text then sorts and folds as most databases do it, not as C does
+        if (
+            int(self._binaries.parent.name) >= _ICU_SINCE
+        ):  # text then sorts and folds as most databases do, not as C does
             making += ["--locale-provider=icu", "--icu-locale=en-US"]
         self._run("initdb", "-D", str(self.data), *making)
         (self.data / "pg_hba.conf").write_text(_HBA + (f"host all {SUPERUSER} {trusts} trust\n" if trusts else ""))
@@ -90,7 +111,7 @@ class PostgresServer:
         lines: list[str] = []
         for line in self._process.stderr:
             lines.append(line)
-            if "ready to accept connections" in line:
+            if "ready to accept" in line:  # of a standby: read-only connections
                 break
         else:
             pytest.fail("PostgreSQL did not start:\n" + "".join(lines))
@@ -126,6 +147,10 @@ class PostgresServer:
         if self._process is not None:
             self._process.send_signal(how)
             self._ended()
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self._run("pg_ctl", "promote", "-w", "-D", str(self.data))
 
     def remove(self) -> None:
         """End it, and remove its files."""

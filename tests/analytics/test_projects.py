@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import given
 from tests.analytics.conftest import rows
-from tests.conftest import with_store
+from tests.conftest import NewDatabase, with_store
 from tests.postgres import PostgresServer
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.reports import report
@@ -34,8 +36,25 @@ async def workbench(workbench: Workbench) -> Workbench:
     return workbench
 
 
+SettingsOf = Callable[[Path], Settings]
+
+
 @pytest.fixture
-async def other(tmp_path: Path, empty_store: Path) -> Path:
+def settings_of(new_database: NewDatabase) -> SettingsOf:
+    """The settings of a project that this user made, which has a database of its own."""
+    databases: dict[Path, dict[str, Any]] = {}
+
+    def settings(root: Path) -> Settings:
+        databases[root] = databases.get(root) or new_database()
+        made = Settings(project=root, **databases[root])
+        state_directory.create(made)
+        return made
+
+    return settings
+
+
+@pytest.fixture
+async def other(tmp_path: Path, empty_store: Path, settings_of: SettingsOf) -> Path:
     """The root of another project, closed, with two tasks."""
     root = tmp_path / "other"
     root.mkdir()
@@ -43,13 +62,6 @@ async def other(tmp_path: Path, empty_store: Path) -> Path:
         for title in ("Weigh", "Draw"):
             await given.task(opened, title)
     return root
-
-
-def settings_of(root: Path) -> Settings:
-    """The settings of a project that this user made."""
-    settings = Settings(project=root)
-    state_directory.create(settings)
-    return settings
 
 
 async def test_a_query_uses_a_closed_project_and_leaves_its_files_as_they_are(
@@ -62,11 +74,13 @@ async def test_a_query_uses_a_closed_project_and_leaves_its_files_as_they_are(
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
 
 
-async def test_a_project_stays_known_and_is_followed_while_others_use_it(workbench: Workbench, other: Path) -> None:
+async def test_a_project_stays_known_and_is_followed_while_others_use_it(
+    workbench: Workbench, other: Path, settings_of: SettingsOf
+) -> None:
     live = Live()
     await rows(live, workbench, "SELECT 1", projects={"other": other})
     await rows(live, workbench, "CREATE TEMP VIEW theirs AS SELECT title FROM other.tasks")
-    async with Workbench.open(Settings(project=other)) as opened:
+    async with Workbench.open(settings_of(other)) as opened:
         await given.task(opened, "Late")
         assert await rows(live, workbench, "SELECT count(*) FROM other.tasks") == [(3,)]
         await opened.call("cancel_task", task_id=1)
@@ -79,7 +93,8 @@ async def test_a_project_stays_known_and_is_followed_while_others_use_it(workben
 
 
 @pytest.mark.long
-async def test_a_replaced_project_is_read_again(workbench: Workbench, other: Path) -> None:
+@pytest.mark.sqlite("its work is in the state directory that is removed")
+async def test_a_replaced_project_is_read_again(workbench: Workbench, other: Path, settings_of: SettingsOf) -> None:
     live = Live()
     await rows(live, workbench, "SELECT 1", projects={"other": other})
     shutil.rmtree(other / ".aiswarm")
@@ -116,6 +131,7 @@ async def test_a_name_that_means_something_else_is_refused(workbench: Workbench,
             await rows(live, workbench, "SELECT 1", projects={name: other})
 
 
+@pytest.mark.sqlite("changes the file of the store")
 async def test_a_directory_that_is_no_project_of_this_user_is_refused(
     workbench: Workbench, other: Path, tmp_path: Path
 ) -> None:
@@ -134,6 +150,7 @@ async def test_a_directory_that_is_no_project_of_this_user_is_refused(
     assert list(tmp_path.glob(".aiswarm")) == []
 
 
+@pytest.mark.sqlite("changes the file of the store")
 async def test_a_project_of_an_older_workbench_is_not_changed(workbench: Workbench, other: Path) -> None:
     database = other / ".aiswarm" / "coordination.db"
     with sqlite3.connect(database) as db:
@@ -162,7 +179,7 @@ async def test_projects_are_compared(workbench: Workbench, other: Path) -> None:
 
 @pytest.mark.long
 async def test_a_report_on_projects_keeps_those_that_a_query_has_attached(
-    workbench: Workbench, other: Path, tmp_path: Path
+    workbench: Workbench, other: Path, tmp_path: Path, settings_of: SettingsOf
 ) -> None:
     third = tmp_path / "third"
     third.mkdir()
@@ -180,22 +197,23 @@ async def test_a_report_on_projects_keeps_those_that_a_query_has_attached(
 
 
 @pytest.mark.postgres
-async def test_a_query_uses_a_project_on_postgresql_and_follows_it(
-    workbench: Workbench, tmp_path: Path, postgres_url: str, postgres_server: PostgresServer
+async def test_the_database_of_another_project_is_neither_migrated_nor_taken_for_granted(
+    workbench: Workbench, tmp_path: Path, postgres_server: PostgresServer, postgres_template: str
 ) -> None:
     live, root = Live(), tmp_path / "other"
     root.mkdir()
-    settings = settings_of(root).model_copy(update={"database_url": DatabaseUrl(postgres_url)})
-    async with Workbench.open(settings) as opened:
-        await given.task(opened, "Weigh")
-        assert await rows(live, workbench, BOTH, projects={"other": root}) == [("here", "Count"), ("there", "Weigh")]
-        await given.task(opened, "Draw")
-    assert await rows(live, workbench, "SELECT count(*) FROM other.tasks") == [(2,)]
-    with postgres_server.connect(postgres_url.partition("@/")[2].partition("?")[0]) as owner:
-        owner.execute("DELETE FROM migration_history WHERE migration_name LIKE '017%'")
-    with pytest.raises(Conflict, match="PROJECT_OUTDATED"):
+    with postgres_server.new_database(postgres_template) as name:
+        settings = Settings(project=root, database_url=DatabaseUrl(postgres_server.url(name)))
+        async with Workbench.open(settings) as opened:
+            await given.task(opened, "Weigh")
+            found = await rows(live, workbench, BOTH, projects={"other": root})
+            assert found == [("here", "Count"), ("there", "Weigh")]
+        with postgres_server.connect(name) as owner:
+            owner.execute("DELETE FROM migration_history WHERE migration_name LIKE '017%'")
+            with pytest.raises(Conflict, match="PROJECT_OUTDATED"):
+                await rows(live, workbench, "SELECT 1")
+            again = "SELECT COUNT(*) FROM migration_history WHERE migration_name LIKE '017%'"
+            assert owner.execute(again).fetchone() == (0,)
+    with pytest.raises(Unavailable, match=f"{name}.* does not exist"):
         await rows(live, workbench, "SELECT 1")
-    (root / ".aiswarm" / "database.json").write_text('{"url": "postgresql://@/none?host=/nowhere", "created": 0}')
-    with pytest.raises(Unavailable, match=r"STORE_UNAVAILABLE.*/nowhere"):
-        await rows(live, workbench, "SELECT 1", projects={"there": root})
     assert await rows(live, workbench, "SELECT 1", projects={}) == [(1,)]

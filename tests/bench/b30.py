@@ -21,7 +21,7 @@ from workbench.app import Workbench
 FILES = 50_000
 A_FOLDER = 500
 BYTES = 400
-AUTHOR = ("-c", "user.name=Bench", "-c", "user.email=bench@localhost")
+AUTHOR = ("-c", "user.name=Bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0")
 CREATE, APPROVE = "create a worktree", "approve a merge"
 
 
@@ -47,7 +47,12 @@ def _repository(root: Path, files: int) -> Path:
             folder = root / "src" / f"part-{number // A_FOLDER:03}"
             folder.mkdir(parents=True)
         (folder / f"file-{number:05}.txt").write_text(f"{number:05}\n" * (BYTES // 6))
-    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "First"], ["gc", "-q"]):
+    for arguments in (
+        ["init", "-q", "-b", "main"],
+        ["add", "."],
+        ["commit", "-q", "-m", "First"],
+        ["repack", "-a", "-d", "-q"],
+    ):
         _git(root, *arguments)
     return root
 
@@ -57,7 +62,7 @@ def _git(where: Path, *arguments: str) -> None:
 
 
 class Pair:
-    """The project, and git beside it; what a turn makes is removed in the next one's pause, or merged."""
+    """The project, and git beside it; what git makes is removed outside of its time."""
 
     def __init__(self, project: Running, root: Path, bare: Path) -> None:
         self._project = project
@@ -87,7 +92,8 @@ class Pair:
         """Seconds from the person's approval of a worktree's merge until it is on the target."""
         name, place = self._created.pop()
         (place / f"made-{name}.txt").write_text(name)
-        (place / "src" / "part-000" / f"file-{self._number:05}.txt").write_text(f"changed by {name}\n")
+        file = place / "src" / "part-000" / f"file-{len(self._created):05}.txt"
+        file.write_text(f"changed by {name}\n")
         _git(place, "add", "--all")
         _git(place, "commit", "-q", "-m", f"Made in {name}")
         call = self._project.workbench.call

@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 
 from tests.chance import SOAK, chance
+from tests.conftest import NewDatabase
 from workbench.store.base import Tx
+from workbench.store.opening import open_store
 from workbench.store.queries import Query
-from workbench.store.sqlite import open_store
 
 CHAOS = [pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)]
 """How many times longer the long runs are: each unit adds ten times their usual length."""
@@ -29,7 +30,20 @@ CHAOS = [pytest.mark.chaos, pytest.mark.timeout(3_000 if SOAK else 900)]
 MAKE = Query("make", "CREATE TABLE IF NOT EXISTS notes (text TEXT PRIMARY KEY, n {{big}} NOT NULL) {{strict}}")
 ADD = Query("add", "INSERT INTO notes (text, n) VALUES (:text, 0)")
 FINISH = Query("finish", "UPDATE notes SET n = n + 1 WHERE text = :text")
+COUNT = Query("count", "SELECT COUNT(*) FROM notes WHERE text LIKE :name || '-%'")
+NOTES = Query("notes", "SELECT text, n FROM notes")
+SUBJECTS = Query("subjects", "SELECT subject FROM events")
 CONCURRENT = 32
+
+Target = Path | str
+"""Where a store is; see `open_store`."""
+
+
+@pytest.fixture
+def target(new_database: NewDatabase, tmp_path: Path) -> Target:
+    """A store of the test's own."""
+    database = new_database()
+    return str(database["database_url"].conninfo) if database else tmp_path / "coordination.db"
 
 
 def add(text: str) -> Any:
@@ -43,9 +57,9 @@ def add(text: str) -> Any:
     return change
 
 
-async def write_without_end(path: Path, name: str) -> None:
+async def write_without_end(target: Target, name: str) -> None:
     """Write from many tasks at once; a line for each write that was acknowledged."""
-    store = open_store(path)
+    store = open_store(target)
     await store.write(lambda tx: tx.run(MAKE))
     numbers = itertools.count()
 
@@ -67,19 +81,20 @@ def killed_after(process: subprocess.Popen[str], acknowledged: int) -> list[str]
     return [line.strip() for line in heard if line.endswith("\n")]
 
 
-def count(path: Path, name: str) -> int:
-    """How many notes of a writer there are."""
-    with closing(sqlite3.connect(path)) as db:
-        return int(db.execute("SELECT COUNT(*) FROM notes WHERE text LIKE ? || '-%'", [name]).fetchone()[0])
+def asked(target: Target, query: Query, **values: str) -> list[tuple[Any, ...]]:
+    """The rows that a query selects from a store that others may use."""
+    with closing(open_store(target)) as store:
+        return asyncio.run(store.read(lambda tx: tx.tuples(query, values)))
 
 
-def check(path: Path, acknowledged: list[str]) -> None:
-    """Nothing acknowledged is missing, nothing is half there or there twice, and the file is sound."""
-    with closing(sqlite3.connect(path)) as db:
-        notes = dict(db.execute("SELECT text, n FROM notes").fetchall())
-        events = Counter(subject for (subject,) in db.execute("SELECT subject FROM events"))
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+def check(target: Target, acknowledged: list[str]) -> None:
+    """Nothing acknowledged is missing, nothing is half there or there twice, and a file is sound."""
+    notes = dict(asked(target, NOTES))
+    events = Counter(subject for (subject,) in asked(target, SUBJECTS))
+    if isinstance(target, Path):
+        with closing(sqlite3.connect(target)) as db:
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert db.execute("PRAGMA foreign_key_check").fetchall() == []
     assert len(set(acknowledged)) == len(acknowledged)
     assert set(acknowledged) <= set(notes)
     assert set(notes.values()) == {1}
@@ -94,24 +109,25 @@ def check(path: Path, acknowledged: list[str]) -> None:
     ],
 )
 def test_killed_writers_lose_no_acknowledged_write_and_block_no_other(
-    child: Any, tmp_path: Path, writes: int, rounds: int
+    child: Any, target: Target, writes: int, rounds: int
 ) -> None:
-    path, random = tmp_path / "coordination.db", chance()
+    random = chance()
     acknowledged: list[str] = []
     for number in range(rounds):
-        alone = child(__file__, path, f"alone{number}")
+        alone = child(__file__, target, f"alone{number}")
         acknowledged += killed_after(alone, random.randrange(writes // 5, writes))
-        check(path, acknowledged)
-    survivor = child(__file__, path, "survivor")
+        check(target, acknowledged)
+    survivor = child(__file__, target, "survivor")
     survived: list[str] = []
     for number in range(rounds):
-        victim = child(__file__, path, f"round{number}")
+        victim = child(__file__, target, f"round{number}")
         acknowledged += killed_after(victim, random.randrange(1, writes // 4))
-        until_then = count(path, "survivor")
+        ((until_then,),) = asked(target, COUNT, name="survivor")
         while len(survived) < until_then + writes // 4:
             survived.append(survivor.stdout.readline().strip())
-    check(path, acknowledged + survived + killed_after(survivor, writes // 4))
+    check(target, acknowledged + survived + killed_after(survivor, writes // 4))
 
 
 if __name__ == "__main__":
-    asyncio.run(write_without_end(Path(sys.argv[1]), sys.argv[2]))
+    where, name = sys.argv[1:]
+    asyncio.run(write_without_end(where if where.startswith("postgresql:") else Path(where), name))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from importlib import import_module
 from types import FunctionType
 
 import pytest
 
 from tests.test_house import ROOT, tracked
-from workbench import app
-from workbench.errors import Unavailable
 from workbench.ops.duties import Duties, Duty
 from workbench.services import SERVICES
 from workbench.services.worktrees import conflicts
@@ -40,25 +37,3 @@ def test_every_duty_that_a_service_marks_is_collected() -> None:
     collected = {mark.fn for mark in Duties.of(SERVICES).marks}
     assert marked == collected
     assert len(marked) > 20
-
-
-@pytest.mark.anyio
-async def test_a_duty_that_fails_in_the_same_way_again_is_told_of_once(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    away, full = Unavailable("STORE_UNAVAILABLE", "It is away."), Unavailable("STORE_FULL", "The disk is full.")
-    failures, all_failed = iter([away, away, full, full, away]), asyncio.Event()
-
-    async def work() -> None:
-        for failure in failures:
-            raise failure
-        all_failed.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(app, "RESTART_SECONDS", 0)
-    working = asyncio.create_task(app._supervised("counting", work))
-    await all_failed.wait()
-    working.cancel()
-    said = "counting failed; it is tried again until it works: "
-    assert caplog.messages == [f"{said}{error.code}: {error.message}" for error in (away, full, away)]
-    assert [record.exc_info for record in caplog.records] == [None] * 3

@@ -23,7 +23,7 @@ from workbench.state.database_url import DatabaseUrl
 from workbench.state.settings import Settings
 from workbench.store import copying
 
-pytestmark = [pytest.mark.anyio, pytest.mark.sqlite("only stores of SQLite have records from before masking")]
+pytestmark = [pytest.mark.anyio, pytest.mark.sqlite("writes older records into the file of a store")]
 
 VALUE = "blue+horse/7=co"
 WRITTEN_OUT = "9f3b-Quite_Opaque-7c21d"

@@ -18,9 +18,10 @@ from workbench.store.opening import open_store
 
 @dataclass(frozen=True)
 class Backend:
-    """A database: how to open a project's store on it (again), and what it raises for bad SQL."""
+    """A database: how to open a project's store on it (again), where it is, and what it raises for bad SQL."""
 
     open: Callable[[], Store]
+    target: Path | str
     sql_error: type[Exception]
 
 
@@ -31,9 +32,9 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Callable[[], 
         import psycopg
 
         url = request.getfixturevalue("postgres_url")
-        return Backend(lambda: open_store(url, clock), psycopg.Error)
+        return Backend(lambda: open_store(url, clock), url, psycopg.Error)
     path = Path(shutil.copy(request.getfixturevalue("empty_store"), tmp_path / "coordination.db"))
-    return Backend(lambda: open_store(path, clock), sqlite3.Error)
+    return Backend(lambda: open_store(path, clock), path, sqlite3.Error)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.store.exhaustion import no_descriptors, reader_busy
 from workbench.errors import Unavailable
 from workbench.store.base import Store, Tx
 from workbench.store.feed import BATCH, PAGE, Feed, FeedStats, FeedSubscription, events_after, last_event_id, matches
-from workbench.store.sqlite import SqliteStore, open_store
+from workbench.store.sqlite import SqliteStore
 
 pytestmark = [
     pytest.mark.anyio,
@@ -34,8 +35,8 @@ END = "end.reached"
 WRITES = """
 import asyncio, sys
 from pathlib import Path
-from workbench.store.sqlite import open_store
-store = open_store(Path(sys.argv[1]))
+from workbench.store.opening import open_store
+store = open_store(sys.argv[1] if "://" in sys.argv[1] else Path(sys.argv[1]))
 print("ready", flush=True)
 for line in sys.stdin:
     kind, times = line.split()
@@ -70,11 +71,11 @@ async def feed(store: SqliteStore) -> AsyncIterator[Feed]:
 
 
 @pytest.fixture
-def other(store: SqliteStore, child: Any) -> Any:
+def other(store: Store, backend: Any, tmp_path: Path, child: Any) -> Any:
     """Another process, which writes to `store`."""
-    program = store.path.with_name("other.py")
+    program = tmp_path / "other.py"
     program.write_text(WRITES)
-    process = child(str(program), store.path)
+    process = child(str(program), backend.target)
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -313,11 +314,11 @@ async def test_events_of_another_process_are_heard_and_wake_waiters(store: Sqlit
 
 
 async def test_without_subscribers_foreign_events_are_not_read_at_each_commit(
-    store: SqliteStore, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    store: Store, backend: Any, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await feed.begin()
     reads: list[Any] = []
-    with closing(open_store(store.path)) as other, monkeypatch.context() as patched:
+    with closing(backend.open()) as other, monkeypatch.context() as patched:
         patched.setattr("workbench.store.feed.POLL_SECONDS", 3600)
         patched.setattr(store, "read", reads.append)
         for _ in range(20):
@@ -409,6 +410,7 @@ async def test_a_feed_stops_on_request_even_while_events_come(store: SqliteStore
         await writing
 
 
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 async def test_a_feed_continues_where_it_was_after_failed_reads(backend: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The only reading connection is busy; a second one cannot be opened as the process has no descriptors."""
     tried = False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from tests.cutting_proxy import Cut, CuttingProxy, cutting_proxy
 from tests.postgres import SUPERUSER, NewServer, PostgresServer
+from tests.small_disk import fill, small_disk
 from tests.store.contract.conftest import MAKE, add, added, count, queue_held, queued, texts
 from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
 from workbench.store import postgres_connection
@@ -234,6 +237,34 @@ async def test_a_writer_that_waits_too_long_for_the_others_is_told_so(
     assert await store.read(texts) == ["in time"]
 
 
+@pytest.mark.long
+async def test_a_full_disk_of_the_server_is_told_and_over_when_there_is_space(
+    new_postgres_server: NewServer,
+) -> None:
+    server = new_postgres_server()
+    with small_disk(server.home / "small", megabytes=60) as place, server.connect() as connection:
+        shutil.chown(place, server.data.owner(), server.data.group())
+        connection.execute(f"CREATE TABLESPACE small LOCATION '{place}'")
+        connection.execute("CREATE DATABASE small TABLESPACE small")
+        with closing(open_store(server.url("small"))) as store:
+            await store.write(lambda tx: tx.run(MAKE))
+            fill(place, but=65_536)
+            outcome = await asyncio.gather(
+                *(store.write(add(f"{n} {random.randbytes(100_000).hex()}")) for n in range(3)), return_exceptions=True
+            )
+            assert {getattr(one, "code", None) for one in outcome} == {"STORE_FULL"}
+            full = store.stats().full
+            assert full is not None
+            assert full[1] is None
+            assert await store.read(count) == 0
+            (place / "filler").unlink()
+            await store.write(add("kept"))
+            assert await store.read(texts) == await added(store) == ["kept"]
+            full = store.stats().full
+            assert full is not None
+            assert full[1] is not None
+
+
 # What is as on SQLite.
 
 
@@ -290,10 +321,9 @@ async def test_the_feed_gets_what_other_processes_commit_although_its_connection
     running.cancel()
 
 
-def test_the_servers_clock_is_followed_and_never_goes_backwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_servers_clock_is_followed_and_never_goes_backwards() -> None:
     here = 0
-    monkeypatch.setattr(postgres_connection.time, "monotonic_ns", lambda: here * 1_000)
-    clock = postgres_connection.ServerClock()
+    clock = postgres_connection.ServerClock(lambda: here)
     clock.set(1_000_000)
     here = 500
     assert clock() == 1_000_500

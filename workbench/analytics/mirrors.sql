@@ -67,9 +67,9 @@ WHERE CAST(:keys AS TEXT) IS NULL OR id IN (SELECT k.value FROM {{rows_of keys}}
 ORDER BY created_at, id;
 
 -- name: processes
-SELECT p.agent_id AS agent_uid, s.machine, p.profile, p.pid, p.spawned_at AS spawned_us, p.ended_at AS ended_us,
+SELECT p.agent_id AS agent_uid, COALESCE(s.machine, '') AS machine, p.profile, p.pid, p.spawned_at AS spawned_us, p.ended_at AS ended_us,
     p.exit_code, p.reason
-FROM processes p JOIN spawns s ON s.agent_id = p.agent_id
+FROM processes p LEFT JOIN spawns s ON s.agent_id = p.agent_id
 WHERE CAST(:keys AS TEXT) IS NULL OR p.agent_id IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY p.spawned_at, p.agent_id;
 

@@ -31,7 +31,7 @@ class Counted(Wire):
 
 
 class LegacyImport(Wire):
-    """What was imported. `backup` is a copy of the store from before, if it was on SQLite and anything was added."""
+    """What was imported. `backup` is a copy of the store from before, if there was a store and anything was added."""
 
     tables: dict[str, Counted]
     backup: str | None
@@ -57,20 +57,25 @@ def import_legacy(settings: Settings, source: Path, *, clock: Callable[[], int] 
 
 async def _import(settings: Settings, legacy: Legacy, clock: Callable[[], int] | None) -> LegacyImport:
     state_directory.create(settings)
-    existed = settings.database_url is None and settings.database.exists()
+    existed = state_directory.has_store(settings)
     store = await asyncio.to_thread(project_store.open_store, settings, clock)
     try:
         plan, backup = await store.read(lambda tx: _plan(tx, legacy)), None
         if plan.adds:
-            backup = back_up(settings.database, store.now()) if existed else None
+            backup = await asyncio.to_thread(_back_up, settings, store.now()) if existed else None
             plan = await _add(store, legacy, _database_error(settings))
     finally:
         store.close()
     tables = {table: Counted(found=legacy.found[table], added=len(rows)) for table, rows in plan.rows.items()}
-    notes = [*legacy.notes, *plan.notes]
-    if plan.adds and settings.database_url is not None:
-        notes.append("No backup was made before: `pg_dump` makes one of a PostgreSQL database.")
-    return LegacyImport(tables=tables, backup=str(backup) if backup else None, notes=notes)
+    return LegacyImport(tables=tables, backup=str(backup) if backup else None, notes=[*legacy.notes, *plan.notes])
+
+
+def _back_up(settings: Settings, now: int) -> Path:
+    if settings.database_url is None:
+        return back_up(settings.database, now)
+    from workbench.store.copying import back_up_postgres
+
+    return back_up_postgres(settings.database_url.conninfo, settings.database)
 
 
 def _database_error(settings: Settings) -> type[Exception]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count, islice
 from typing import Any
@@ -320,24 +320,33 @@ def _require_fit(version: int, encoding: str, is_read_only: int) -> None:
         raise Unavailable(*READ_ONLY)
 
 
-class ServerClock:
-    """Microseconds UTC. It follows the server's clock, and never goes backwards.
+def _microseconds_up() -> int:
+    """Time that passes also while the machine sleeps, where the system has such a clock."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000
 
-    Where that clock is set back, this one runs at half its speed until they agree again.
+
+class ServerClock:
+    """The server's clock, microseconds UTC, as its clients know it without asking each time. It never goes backwards.
+
+    Where the server's is set back, this one runs at half its speed until they agree again.
+
+    Args:
+        elapsed: the microseconds since any moment.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, elapsed: Callable[[], int] = _microseconds_up) -> None:
+        self._elapsed = elapsed
         self._offset: int | None = None
         self._set_at = 0
 
     def __call__(self) -> int:
         """The time."""
         assert self._offset is not None
-        return time.monotonic_ns() // 1_000 + self._offset
+        return self._elapsed() + self._offset
 
     def set(self, server_time: int) -> None:
         """Note the time that the server has just told. Only one thread does."""
-        here = time.monotonic_ns() // 1_000
+        here = self._elapsed()
         offset = server_time - here
         if self._offset is not None:
             offset = max(offset, self._offset - (here - self._set_at) // 2)

@@ -135,7 +135,8 @@ async def test_the_figures_of_a_quiet_project_are_zero(workbench: Workbench) -> 
         performance["pending_agents"],
         performance["tasks"],
     ) == (0, 0, 0, 0)
-    assert (performance["cache_hits"], performance["store"]) == (None, ".aiswarm/coordination.db")
+    place = str(workbench.settings.database_url or ".aiswarm/coordination.db")
+    assert (performance["cache_hits"], performance["store"]) == (None, place)
     assert performance["database_bytes"] > 0
 
 

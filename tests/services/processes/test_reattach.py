@@ -175,7 +175,11 @@ async def test_queued_and_half_started_agents_start_with_the_next_server(setting
         await spawn(served, name="walt")
         assert (await spawn(served, name="wilma"))["state"] == "queued"
         assert (await spawn(served, name="will"))["state"] == "queued"
-        half = {"agent": (await served.workbench.store.read(lambda tx: tx.all(request.SQL.queue)))[0]["agent_id"]}
+        half = {
+            "agent": (await served.workbench.store.read(lambda tx: tx.all(request.SQL.queue, machine=None)))[0][
+                "agent_id"
+            ]
+        }
         await served.workbench.store.write(lambda tx: tx.run(request.SQL.starting, half))
     async with serving(settings, end_workers=False) as served:
         for name in ("walt", "wilma", "will"):

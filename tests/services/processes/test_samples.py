@@ -26,6 +26,11 @@ from workbench.store.queries import Query, beside
 pytestmark = pytest.mark.anyio
 
 SQL = beside(samples.__file__)
+SPAWNED = Query(
+    "spawned",
+    "INSERT INTO spawns (agent_id, profile, request, confinement, state, machine, asked_at) "
+    "VALUES (:agent, 'script', '{}', '{}', 'started', :machine, 0)",
+)
 STARTED = Query(
     "started",
     "INSERT INTO processes (agent_id, profile, pid, started, mark, spawned_at) "
@@ -90,7 +95,8 @@ async def test_a_process_is_sampled_while_it_runs(workbench: Workbench, admit: A
         assert process.stdout is not None
         await asyncio.to_thread(process.stdout.readline)
         values = {"agent": uid, "pid": process.pid, "started": psutil.Process(process.pid).create_time()}
-        await workbench.store.write(lambda tx: tx.run(STARTED, values))
+        machine = workbench._ctx.local.machine.name
+        await workbench.store.write(lambda tx: (tx.run(SPAWNED, agent=uid, machine=machine), tx.run(STARTED, values)))
         await samples.sample(workbench._ctx)
         [(kind, name, agent, run, pid, _, _, percent, memory, processes)] = await rows(Live(), workbench)
         assert (kind, name, agent, run, pid) == ("agent", "ada", "ada", None, process.pid)

@@ -120,6 +120,7 @@ async def test_the_next_server_ends_only_processes_that_a_crashed_one_left(setti
             await given.task(workbench)
             await workbench.dispatch(caller, "claim_task", {})
             spawned = {"agent": caller.agent, "profile": "script", "request": "{}", "parent": None, "now": 1}
+            spawned |= {"machine": workbench._ctx.local.machine.name}
             spawned |= {"scratch": str(left), "confinement": '{"enforced": false, "missing": []}'}
             spawned |= {"pid": pid, "started": started, "mark": None}
             spawned |= dict.fromkeys(("definition_hash", "prompt_hash", "include"))

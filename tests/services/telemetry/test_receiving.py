@@ -29,6 +29,7 @@ BOOKED = {
 }
 """Of each of two requests: the provider, the tokens by class, and the cost if it is told."""
 DONE = "All is done."
+JSON = {"content-type": "application/json"}
 
 
 def said(program: str) -> dict[str, Any]:
@@ -157,6 +158,36 @@ async def test_what_is_no_otlp_of_an_agent_is_refused(served: Served, admit: Adm
             answer = await program.post("/v1/logs", content=content, headers=headers)
             assert answer.json()["error"]["code"] == code, content[:20]
     assert await costs(served) == []
+
+
+def an_event(number: int = 0, **more: Any) -> dict[str, Any]:
+    """A request of Claude Code, as it tells of it."""
+    values = {"event.name": "api_request", "event.sequence": str(number), "input_tokens": "5", **more}
+    return {"attributes": [{"key": name, "value": {"stringValue": value}} for name, value in values.items()]}
+
+
+async def test_strange_values_are_taken_as_far_as_they_make_sense(served: Served, admit: Admit) -> None:
+    strange = {"model": "\ud800 a\0b", "duration_ms": "9" * 400, "cost_usd": "nan", "output_tokens": "-3"}
+    span = {"startTimeUnixNano": "1", "endTimeUnixNano": "9" * 300, "attributes": an_event()["attributes"]}
+    spans = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+    records = [an_event(1, **strange), an_event(2, **{"session.id": "\ud800"}), {"attributes": []}]
+    task_id, command = await begun(served, admit)
+    async with command:
+        for path, document in (
+            ("/v1/logs", {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}),
+            ("/v1/traces", spans),
+        ):
+            assert (await command.post(path, content=json.dumps(document), headers=JSON)).status_code == 200
+        many = {"resourceLogs": [{"scopeLogs": [{"logRecords": [an_event(n) for n in range(2_001)]}]}]}
+        answer = await command.post("/v1/logs", json=many)
+        assert answer.json()["error"]["code"] == "TOO_LARGE"
+    (cost,) = await costs(served)
+    assert (cost["name"], cost["requests"], cost["input_tokens"], cost["output_tokens"]) == (
+        f"{task_id}.1",
+        2,
+        10,
+        None,
+    )
 
 
 async def test_a_command_tells_no_longer_than_its_attempt_lasts(served: Served, admit: Admit) -> None:

@@ -14,7 +14,7 @@ from tests.shells.models.upstream import says, upstream
 from tests.small_disk import fill, small_disk
 from workbench.state.settings import Settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.sqlite("the store is on the disk that is full")]
 
 
 @pytest.fixture

@@ -282,20 +282,25 @@ async def test_a_thousand_requests_and_slow_bodies_of_one_box_leave_room_for_ano
     async with upstream(says({})) as model, AsyncExitStack() as slow:
         client, other = await box(key_at(model)), await box(key_at(model))
         head_of = f"POST /models{MESSAGES} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {client.headers['x-api-key']}\r\n"
-        for _ in range(most):
+
+        async def begin_one() -> None:
             _, writer = await asyncio.open_connection("127.0.0.1", int(served.info.url.rpartition(":")[2]))
             slow.callback(writer.close)
             writer.write(f"{head_of}content-length: 1000\r\n\r\n{{".encode())
             await writer.drain()
-        refused = await given.until(lambda: _refused(client))
+
+        async def refused_one() -> httpx2.Response | None:
+            answer = await client.post(MESSAGES, json=ASK)
+            if answer.status_code == 429:
+                return answer
+            await begin_one()  # for one that was refused in place of this
+            return None
+
+        for _ in range(most):
+            await begin_one()
+        refused = await given.until(refused_one)
         assert refused.json()["error"]["message"].startswith("RATE_LIMITED")
         answers = await asyncio.gather(*(client.post(MESSAGES, json=ASK) for _ in range(1_000)))
         assert {answer.status_code for answer in answers} <= {200, 429}  # connections that wait too long are closed
         assert (await other.post(MESSAGES, json=ASK)).status_code == 200
     assert len(model.asked) <= 1 + most
-
-
-async def _refused(client: httpx2.AsyncClient) -> httpx2.Response | None:
-    """The answer of one request too many, once all others have begun."""
-    answer = await client.post(MESSAGES, json=ASK)
-    return answer if answer.status_code == 429 else None

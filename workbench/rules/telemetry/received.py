@@ -21,6 +21,8 @@ Signal = Literal["logs", "traces", "metrics"]
 NANO = 1_000
 ASKING = frozenset({"chat", "text_completion", "generate_content"})
 """The operations of spans that are requests to a model."""
+MOST = 1e12
+"""The largest number that is believed."""
 LONGEST = 200
 """Characters of a name that a program tells."""
 _OWN = {theirs: own for own, theirs in PROVIDERS.items() if own != "google"} | {"gcp.gen_ai": "gemini"}
@@ -124,7 +126,7 @@ def _of_span(span: Mapping[str, Any], scope: str) -> Iterator[Told]:
     provider = _text(about, "gen_ai.provider.name", "gen_ai.system") or "unknown"
     model = _text(about, "gen_ai.response.model", "gen_ai.request.model")
     start, end = _nanoseconds(span, "startTimeUnixNano"), _nanoseconds(span, "endTimeUnixNano")
-    seconds = (end - start) / 1e9 if start and end and end >= start else None
+    seconds = (end - start) / 1e9 if start and 0 <= end - start <= MOST * 1e9 else None
     yield ToldRequest(_key(span), _OWN.get(provider, provider), model, usage, end // NANO or None, seconds)
 
 
@@ -248,7 +250,9 @@ def _session(about: Attributes) -> str:
 
 
 def _text(about: Attributes, *names: str) -> str | None:
-    return next((value[:LONGEST] for name in names if isinstance(value := about.get(name), str) and value), None)
+    values = (about.get(name) for name in names)
+    texts = ("".join(filter(str.isprintable, value[:LONGEST])) for value in values if isinstance(value, str))
+    return next(filter(None, texts), None)
 
 
 def _text_of(about: Attributes, name: str) -> str:
@@ -270,9 +274,9 @@ def _number(about: Attributes, *names: str) -> float | None:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             try:
                 number = float(value)
-            except ValueError:
+            except (ValueError, OverflowError):
                 continue
-            if 0 <= number <= 1e12:
+            if 0 <= number <= MOST:
                 return number
     return None
 

@@ -16,7 +16,7 @@ JOIN agents a ON a.id = p.agent_id
 JOIN task_status k ON k.assigned_agent_id = p.agent_id AND k.status IN ('claimed', 'in_progress')
 JOIN task_attempts t ON t.task_id = k.task_id AND t.attempt = k.attempt
 LEFT JOIN silent_agents s ON s.agent_id = p.agent_id AND s.task_id = k.task_id AND s.attempt = k.attempt
-JOIN spawns n ON n.agent_id = p.agent_id
+LEFT JOIN spawns n ON n.agent_id = p.agent_id
 WHERE p.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR n.machine = :machine)
 ORDER BY k.task_id;
 

@@ -38,7 +38,8 @@ class LeaseWatch:
     async def end_due(self, ctx: Ctx) -> None:
         """End the leases and pauses that are over.
 
-        If the clock was set since the last call, restart them first; if the server stood still, restart the leases.
+        If the clock was set since the last call, restart them first; if the server stood still, or could not reach its
+        store, restart the leases.
         """
 
         def change(tx: Tx) -> int:
@@ -48,24 +49,21 @@ class LeaseWatch:
                 restart_leases(tx)
                 restart_pauses(tx)
             elif stalled:
-                log.warning("the server stood still for %.0f s; leases are restarted", stalled / SECOND)
+                log.warning("the server or its store stood still for %.0f s; leases are restarted", stalled / SECOND)
                 restart_leases(tx)
             expire(tx, ctx.settings, ctx.random, serving=serving)
             return ahead
 
-        serving = ctx.local.server is not None
-        stalled = self._measure_stall() if serving else 0
+        serving, began = ctx.local.server is not None, self._steady() if self._steady else 0
+        stalled = began - self._last if serving and began - self._last > STALL else 0
         due = await ctx.read(lambda tx: next_deadline(tx, serving=serving))
         now = self._clock()
         ahead = self._ahead_at(now)
         over = due is not None and due <= now
         clock_was_set = was_set(self._ahead, ahead)
         self._ahead = await ctx.of(SYSTEM).write(change) if over or clock_was_set or stalled else ahead
-
-    def _measure_stall(self) -> int:
-        """How long the watch did not run, in microseconds; 0 if it ran as often as it should."""
-        before, self._last = self._last, self._steady() if self._steady else 0
-        return self._last - before if self._last - before > STALL else 0
+        if serving:
+            self._last = began  # unless the store was away, and with it the heartbeats
 
     def _ahead_at(self, now: int) -> int:
         return now - self._steady() if self._steady else 0

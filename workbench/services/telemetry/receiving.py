@@ -29,6 +29,9 @@ SQL = beside(__file__)
 OLDEST = 86_400 * SECOND
 """How long ago what is told may have been; of anything else, the time is when it was told."""
 DEAREST = 1e9
+LONGEST_SECONDS = 86_400.0
+MOST_TOLD = 2_000
+"""Of what one request tells, it is taken in one change, for which others wait."""
 _FORMS = ("application/json", "application/x-protobuf", "application/protobuf")
 
 
@@ -111,6 +114,8 @@ def _told(ctx: Ctx, signal: Signal, raw: bytes, form: str, coding: str) -> list[
         told = received.read(signal, document)
     except (ValueError, RecursionError):
         raise BadInput("BAD_MESSAGE", f"This is no request of OTLP about {signal}.") from None
+    if len(told) > MOST_TOLD:
+        raise BadInput("TOO_LARGE", f"A request of OTLP may tell of {MOST_TOLD:,} requests to models and messages.")
     return [_masked(ctx, one) for one in told]
 
 
@@ -169,8 +174,9 @@ def _spending(told: ToldRequest, agent: str | None, attempt: tuple[int, int] | N
     end = told.at if told.at is not None and now - OLDEST <= told.at <= now else now
     task_id, number = attempt or (None, None)
     cost = told.cost_usd if told.cost_usd is not None and told.cost_usd <= DEAREST else None
+    seconds = told.seconds if told.seconds is not None and told.seconds <= LONGEST_SECONDS else None
     return ModelSpending(
-        at=end - int((told.seconds or 0.0) * SECOND),
+        at=end - int((seconds or 0.0) * SECOND),
         source="reported",
         provider=told.provider,
         model=told.model,
@@ -178,7 +184,7 @@ def _spending(told: ToldRequest, agent: str | None, attempt: tuple[int, int] | N
         agent=agent,
         task_id=task_id,
         attempt=number,
-        seconds=told.seconds,
+        seconds=seconds,
         first_byte_seconds=told.first_byte_seconds,
         cost_usd=cost,
         report=told.key,

@@ -55,9 +55,9 @@ export class Admin {
     const { desk } = this;
     this.draw(
       html`<${Rules} desk=${desk} /><${Allowlist} desk=${desk} /><${Tools} desk=${desk} />
-        <${ModelProviders} desk=${desk} /><${Connect} desk=${desk} heading=${this.connect} /><${Performance}
+        <${ModelProviders} desk=${desk} /><${Connect} desk=${desk} heading=${this.connect} /><${Machines}
           desk=${desk}
-        /><${Export} desk=${desk} />`,
+        /><${Performance} desk=${desk} /><${Export} desk=${desk} />`,
     );
   }
 
@@ -138,6 +138,37 @@ function Instruction({ title, text, announce }) {
     <summary tabindex="0">${title}</summary>
     <${Embedded} element=${code} />
   </details>`;
+}
+
+/** The machines that share the project, read again and again while they are visible; nothing of one that is alone. */
+function Machines({ desk }) {
+  const requests = useRequests(desk);
+  const [{ machine: here, machines, servers }, setListed] = useState({ machine: "", machines: [], servers: [] });
+  const read = async () => {
+    setListed(await requests.send("list_servers", {}));
+    requests.clearError();
+  };
+  const { ref } = usePolling(POLL_MS, read, (error) => requests.showError(error));
+  const line = (name) => {
+    const server = servers.find(({ machine }) => machine === name);
+    const state = server ? `its server is ${server.state}` : "no server runs";
+    const about = [state, name === here && "this one", server?.has_turn && "does what is done once"];
+    return html`<li class="wb-entry">
+      <span class="wb-entry-name wb-cut">${name}</span>
+      <span class="wb-muted wb-grow wb-cut">${about.filter(Boolean).join(" · ")}</span>
+    </li>`;
+  };
+  return html`<div ref=${ref}>
+    ${
+      machines.length > 1 &&
+      html`<${Section} title="Machines">
+        <ul class="wb-entries">
+          ${machines.map(line)}
+        </ul>
+      <//>`
+    }
+    <${Embedded} element=${requests.errorBox} />
+  </div>`;
 }
 
 /** Figures of the server, read again and again while they are visible. */

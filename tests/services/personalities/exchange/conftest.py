@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import socket
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -109,6 +110,7 @@ async def network(tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[Ne
     Args:
         moves: it gets another port than before.
         port: it gets this one.
+        is_new: another project has come in place of it.
     """
     async with AsyncExitStack() as stations:
         ports: dict[str, int] = {}
@@ -119,9 +121,13 @@ async def network(tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[Ne
             first_contact: Station | str | None = None,
             moves: bool = False,
             port: int | None = None,
+            is_new: bool = False,
             **more: Any,
         ) -> Station:
             project = tmp_path / name
+            if is_new:
+                shutil.rmtree(project)
+                databases.pop(name)
             project.mkdir(exist_ok=True)
             stack = await stations.enter_async_context(AsyncExitStack())
             contact = first_contact.url if isinstance(first_contact, Station) else first_contact or ""

@@ -73,10 +73,7 @@ async def test_another_node_at_the_address_of_the_first_contact_is_refused_and_s
     hub, ada = await pair(network)
     pinned = hub.rid
     await hub.stop()
-    (hub.project / ".aiswarm" / "koi" / "key.pem").unlink()
-    for name in ("coordination.db", "coordination.acknowledged"):
-        (hub.project / ".aiswarm" / name).unlink()
-    other = await network("hub")
+    other = await network("hub", is_new=True)
     await ada.publish("scout")
 
     async def is_shown() -> bool:

@@ -13,6 +13,8 @@ from tests.services.personalities.exchange.conftest import Network, Station
 from workbench.services.personalities import bundles
 from workbench.trust import state_directory
 
+COPIES = pytest.mark.sqlite("a copy of a project has a copy of the store's file")
+
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 SIX = {"six": {"is_callable": True, "value": 6}}
@@ -56,6 +58,7 @@ async def says_that_its_key_is_used(station: Station, url: str) -> None:
     await given.until(is_said)
 
 
+@COPIES
 async def test_a_restored_node_publishes_again_what_peers_know_in_a_newer_form(network: Network) -> None:
     aa, bb = await told(network)
     port, rid = aa.port, aa.rid
@@ -82,6 +85,7 @@ async def test_a_restored_node_publishes_again_what_peers_know_in_a_newer_form(n
     assert (await aa.call("get_network"))["problem"] is None
 
 
+@COPIES
 async def test_a_copy_takes_no_part_while_its_original_answers_and_both_say_so(network: Network) -> None:
     aa, bb = await told(network)
     copied(aa, "cc")
@@ -92,6 +96,7 @@ async def test_a_copy_takes_no_part_while_its_original_answers_and_both_say_so(n
     assert await address(bb, aa.rid) == aa.url
 
 
+@COPIES
 @pytest.mark.parametrize("end", ["stops", "leaves"])
 async def test_an_original_and_its_copy_that_meet_at_a_peer_say_so_until_one_of_them_ends(
     network: Network, end: str
