@@ -16,6 +16,7 @@ import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ from workbench.shells.serve import Servers
 from workbench.state import database_url
 from workbench.state.settings import Settings
 from workbench.store.opening import open_store
-from workbench.trust import state_directory
+from workbench.trust import project_store, state_directory
 
 if TYPE_CHECKING:
     from tests.postgres import PostgresServer
@@ -233,7 +234,10 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def with_store(settings: Settings, empty_store: Path) -> Settings:
     """The settings of a project that has a store, so that whoever opens it has nothing to migrate."""
     state_directory.create(settings)
-    if settings.database_url is None and not settings.database.exists():
+    if settings.database_url is not None:
+        with ThreadPoolExecutor(1) as apart:  # this thread may run a loop
+            apart.submit(project_store.open_store, settings).result().close()
+    elif not settings.database.exists():
         shutil.copy(empty_store, settings.database)
     return settings
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Type, code, data
 from workbench.state.settings import Settings
+
+pytestmark = pytest.mark.sqlite("damages and replaces the store's file")
 
 
 def of_doctor(run: Type) -> tuple[int, str, str]:

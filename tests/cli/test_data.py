@@ -63,6 +63,7 @@ def test_an_interrupt_of_the_database_itself_is_one_line(tmp_path: Path, words: 
     assert ran.err.startswith("INTERRUPTED: The command was interrupted.")
 
 
+@pytest.mark.sqlite("one variable names the database of both projects")
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_import_shows_a_file_first_and_adds_it_with_yes(run: Type, other: str, tmp_path: Path, form: str) -> None:
     run("projects", "add", "Lab")
@@ -106,6 +107,7 @@ async def test_a_file_larger_than_a_request_is_imported_while_a_server_runs(
     assert len((await served.workbench.call("read", limit=10))["data"]) == 6
 
 
+@pytest.mark.sqlite("one variable names the database of both projects")
 @pytest.mark.long
 def test_a_query_uses_another_project_and_is_drawn(run: Type, other: str, repository: Path, tmp_path: Path) -> None:
     run("call", "create_task", "title=Count", "persona_id=tester")
