@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -70,8 +71,9 @@ def settings(project: Path) -> Settings:
 
 async def take_part(project: Path, tokens: list[str]) -> None:
     """Work until nothing is open; a line for each task that was acknowledged, and for the beginning and the end."""
-    async with Workbench.open(settings(project)) as workbench:
-        callers = [await workbench.identify(token) for token in tokens]
+    async with AsyncExitStack() as stack:
+        workbench = await told(lambda: stack.enter_async_context(Workbench.open(settings(project))))
+        callers = [await told(partial(workbench.identify, token)) for token in tokens]
         print("ready", flush=True)
         await asyncio.gather(*(work(workbench, caller) for caller in callers))
     print("end", flush=True)
