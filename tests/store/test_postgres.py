@@ -268,6 +268,19 @@ async def test_a_full_disk_of_the_server_is_told_and_over_when_there_is_space(
 # What is as on SQLite.
 
 
+async def test_a_process_that_stands_still_in_a_transaction_loses_it_before_others_are_refused(
+    store: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert postgres_connection.IDLE_SECONDS < postgres_connection.LOCK_SECONDS
+    soon = postgres_connection.SESSION.replace(f"'{postgres_connection.IDLE_SECONDS}s'", "'1s'")
+    monkeypatch.setattr(postgres_connection, "SESSION", soon)
+    silent = postgres_connection.Connector(postgres_url).connect()
+    silent.execute(f"BEGIN; {postgres_connection.TAKE_LOCK}")
+    await store.write(add("meanwhile"))
+    assert await store.read(texts) == ["meanwhile"]
+    silent.close()
+
+
 async def test_a_change_that_swallows_the_error_of_a_statement_fails_alone(store: Store) -> None:
     import psycopg
 

@@ -43,6 +43,7 @@ POSTGRES_ONLY = {
     "store/postgres_rewriting:noted": "reads it",
     "store/postgres_rewriting:answer": "changes it",
     "store/copying:last_event": "asks where PostgreSQL counts ids",
+    "store/copying:has_servers": "asks whether the table is there",
     "store/copying:users": "asks who has connections",
     "store/copying:has_servers": "asks whether there is a table",
     "store/server_connection:status": "asks it as well",

@@ -142,7 +142,10 @@ class Store(Protocol):
         ...
 
     async def read_inline(self, question: Callable[[Reader], T]) -> T:
-        """Like `read`, but on the loop's thread: for one or two index lookups, too few to be worth another thread."""
+        """Like `read`, for one or two index lookups: on SQLite on the loop's thread, as they are not worth another one.
+
+        On PostgreSQL the loop goes on meanwhile, so what is kept from the answer may be out of date already.
+        """
         ...
 
     def open_readers(self) -> None:

@@ -25,8 +25,9 @@ LOCK = 0x776F726B62656E63
 TAKE_LOCK = f"SELECT pg_advisory_xact_lock({LOCK})"
 LOCK_SECONDS = 15
 """How long a writer waits for others."""
-IDLE_SECONDS = 60
-"""The server ends a transaction whose process has been silent for so long: it would block the writers."""
+IDLE_SECONDS = 12
+"""The server ends a transaction whose process, or whose machine's network, has been silent for so long: sooner than the
+other writers, which it blocks, are refused."""
 PATIENCE_SECONDS = 5.0
 """How long lost connections are tried again before a request is refused."""
 LONGEST_PAUSE_SECONDS = 1.0
