@@ -45,7 +45,6 @@ POSTGRES_ONLY = {
     "store/copying:last_event": "asks where PostgreSQL counts ids",
     "store/copying:has_servers": "asks whether the table is there",
     "store/copying:users": "asks who has connections",
-    "store/copying:has_servers": "asks whether PostgreSQL has a table",
     "store/server_connection:status": "asks it as well",
 }
 CALLING_PYTHON = {PACKAGE / "services" / "spawning" / "older_records.sql"}
