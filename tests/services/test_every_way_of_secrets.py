@@ -53,7 +53,7 @@ LOOK = {"name": "look", "description": "Look.", "parameters": {"type": "object"}
 GIVEN = {
     ("answer", "file: agents/helper/agent.yaml"),
     ("answer", "file: coordination.db-wal"),
-    ("answer", 'store: INSERT INTO "definition_contents" '),
+    ("answer", "store: definition_contents"),
 }
 """The script of the model is in its definition, which is never rewritten."""
 
