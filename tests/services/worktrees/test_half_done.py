@@ -29,7 +29,7 @@ from workbench.services.integration import merge, queue
 from workbench.services.worktrees import journal, rows
 from workbench.services.worktrees.places import COMMITTER, WorktreeLocation
 from workbench.shells.serve import Servers
-from workbench.state.machine import Machine
+from workbench.state.machine import Machine, name_of
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
 
@@ -110,7 +110,7 @@ CREATION = (lambda repository, place: None, _directories, _branch, _record, _hal
 async def begin_creation(settings: Settings, root: Path) -> WorktreeLocation:
     """Write the journal entry before a creation."""
     place, start = WorktreeLocation.of(settings, "lab"), git("rev-parse", "main", cwd=root)
-    await write(settings, lambda tx: journal.begin(tx, Machine("here"), "create", place, BRANCH, start))
+    await write(settings, lambda tx: journal.begin(tx, Machine(name_of(settings)), "create", place, BRANCH, start))
     return place
 
 
@@ -149,7 +149,7 @@ async def test_a_removal_that_was_cut_off_is_done(
 
         def change(tx: Any) -> None:
             rows.close_worktree(tx, rows.require_worktree(tx, "lab"), WorktreeAction.DISCARD, None)
-            journal.begin(tx, Machine("here"), "remove", place, BRANCH, tip if delete_branch else None)
+            journal.begin(tx, Machine(name_of(settings)), "remove", place, BRANCH, tip if delete_branch else None)
 
         await workbench.store.write(change)
     if left != "everything":
@@ -252,7 +252,7 @@ async def test_files_that_a_merge_left_that_was_cut_off_are_saved(settings: Sett
 
     def change(tx: Any) -> None:
         rows.close_worktree(tx, rows.require_worktree(tx, "lab"), WorktreeAction.FINISH, what["merged_commit"])
-        journal.begin(tx, Machine("here"), "rescue", place, BRANCH, None)
+        journal.begin(tx, Machine(name_of(settings)), "rescue", place, BRANCH, None)
 
     await write(settings, change)
     async with another(settings, "serves") as workbench:
