@@ -192,6 +192,7 @@ class Process(Spawned):
     _KIND: ClassVar[ObjectKind[Process]]
 
     agent_id: str
+    machine: str
     state: str
     running: bool
     pid: int | None

@@ -25,6 +25,7 @@ class Worktree(Row):
     branch_name: str
     integration_target: str
     status: str
+    machine: str
     path: str
     created_by: str
     created_at: str

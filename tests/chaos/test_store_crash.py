@@ -104,7 +104,7 @@ def check(target: Target, acknowledged: list[str]) -> None:
 @pytest.mark.parametrize(
     ("writes", "rounds"),
     [
-        pytest.param(300, 2, id="short"),
+        pytest.param(300, 2, id="short", marks=pytest.mark.long),
         pytest.param(10_000, 44 * SOAK or 3, id="long", marks=CHAOS),
     ],
 )
