@@ -35,7 +35,8 @@ from workbench.rules.secrets.marks import Marks, whole_in_base64
 _KEY_BEGINS = re.compile(KEY_BEGINS)
 _OPEN_KEY = re.compile(rf"{KEY_BEGINS}(?:{KEY_BODY})?[\r\n]*\Z")
 _OF_KEY = re.compile(KEY_LINE)
-_LAST_WORD = re.compile(r"(?<![!-~])[!-~]*\Z")
+_LAST_WORD = re.compile(r"(?<![!-~])[!-~]*[\r\n]*\Z")
+"""With the end of its line, which is shown only when it is known that no part of a private key follows."""
 SHORTEST = 4
 """Characters of a value that is searched for in texts; shorter ones occur by chance."""
 SHORTEST_NUMBER = 6
@@ -59,6 +60,7 @@ class Mask:
         self._pieces = Pieces(parts, (form for form in forms_of if len(form) >= PIECE))
         found = parts.union(*map(plain, parts), (form for form in forms_of if len(form) < PIECE))
         self._known = sorted(found, key=len, reverse=True)  # those that contain others first
+        self._undone = {*found, *(form for value in found for form in _undone(value) if len(form) >= SHORTEST)}
         shortest = min((max(map(len, value.split()), default=0) for value in found), default=0)
         self._long_word = re.compile(rf"\S{{{shortest}}}").search
         """Finds a word as long as those of what is known are: most lines have none, and need no search for each."""
@@ -98,7 +100,7 @@ class Mask:
     def _escaped(self, levels: Sequence[Unescaped]) -> Iterator[tuple[int, int]]:
         """Where in a text is what is known, when some levels of escapes are undone."""
         text = levels[-1].text
-        spans = [span for value in self._known if value in text for span in _all(value, text)]
+        spans = [span for value in self._undone if value in text for span in _all(value, text)]
         for start, end in (*spans, *self._pieces.spans(text), *(self._marks.spans(text) if self._marks else ())):
             first, last = start, end
             for level in reversed(levels):
@@ -215,6 +217,15 @@ def standing_alone(values: Iterable[str]) -> set[str]:
 def _parts(values: Iterable[str]) -> set[str]:
     """Values that are searched for, and their lines."""
     return {part for value in values for part in (value, *value.splitlines()) if len(part) >= SHORTEST}
+
+
+def _undone(value: str) -> Iterator[str]:
+    """What becomes of a value that looks escaped itself, such as `50%25`, when escapes are undone."""
+    for _ in range(DEPTH):
+        if (level := unescaped(value)) is None:
+            return
+        value = level.text
+        yield value
 
 
 def _all(value: str, text: str) -> Iterator[tuple[int, int]]:
