@@ -21,7 +21,7 @@ WORDS = [{"say": " ".join(f"word{n}" for n in range(2_000)), "pause": 0.005}]
 
 
 @pytest.fixture
-def project(repository: Path) -> Iterator[Project]:
+def project(repository: Path, settings: Settings) -> Iterator[Project]:
     made = Project(repository, chance())
     made.serve(Victim.SERVER)
     yield made
