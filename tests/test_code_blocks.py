@@ -37,6 +37,7 @@ ELSEWHERE = {
     ROOT / "docs" / "tools.md": ROOT / "tests" / "cli" / "tools" / "test_manual.py",
     ROOT / "docs" / "runs.md": ROOT / "tests" / "recording" / "test_manual.py",
     ROOT / "docs" / "sweeps.md": ROOT / "tests" / "sweeps" / "test_manual.py",
+    ROOT / "docs" / "machines.md": ROOT / "tests" / "machines" / "test_machines.py",
     ROOT / "docs" / "mcp.md": ROOT / "tests" / "shells" / "mcp" / "test_manual.py",
     ROOT / "docs" / "personalities.md": ROOT / "tests" / "cli" / "koi" / "test_manual.py",
     ROOT / "docs" / "definitions.md": ROOT / "tests" / "services" / "definitions" / "test_manual.py",

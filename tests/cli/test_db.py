@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.cli.conftest import Type, code, data
@@ -46,7 +46,10 @@ def test_a_server_for_trying_out_starts_answers_its_person_alone_and_stops(run: 
     assert "runs already" in told.out
     assert address in told.out
     assert secret.read_text().strip().rpartition(":")[2] not in told.out
-    os.kill(server["pid"], signal.SIGKILL)
+    postmaster = psutil.Process(server["pid"])
+    processes = [postmaster, *postmaster.children()]
+    postmaster.kill()
+    psutil.wait_procs(processes, timeout=20)
     again = data(run("--json", "db", "up", "--data", str(place)))
     assert (again["is_new"], again["url"], again["port"]) == (True, address, port)
     assert data(run("--json", "db", "down", "--data", str(place)))["stopped"]

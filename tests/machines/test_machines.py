@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests import given
+from tests.code_blocks import code_blocks, run_commands
 from tests.conftest import admitted, git
 from tests.machines.conftest import NewMachine, serving
 from tests.services.worktrees.lab import ask, commit, finished
@@ -180,3 +182,20 @@ async def test_each_machine_lends_what_it_has(machine: NewMachine) -> None:
             await workbench.duties["looking for resources"].perform(workbench._ctx)
             listed = (await workbench.call("list_resources"))["resources"]
             assert [row["amount"] for row in listed if row["name"] == "license:solver"] == [number]
+
+
+async def test_the_commands_of_the_page_show_the_machines_and_forget_one(
+    machine: NewMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Workbench.open(machine("gpu")) as gpu:
+        await gpu.call("create_worktree", name="lab")
+    here = machine("alpha")
+    async with Workbench.open(here):
+        assert here.database_url is not None
+    monkeypatch.setenv("WORKBENCH_DATABASE_URL", here.database_url.conninfo)
+    monkeypatch.setenv("WORKBENCH_MACHINE", here.machine)
+    (block,) = (one for one in code_blocks() if one.path.name == "machines.md")
+    await asyncio.to_thread(run_commands, block.commands, here.project)
+    async with Workbench.open(here) as alpha:
+        (row,) = (await alpha.call("list_worktrees"))["worktrees"]
+        assert row["machine"] == "alpha"

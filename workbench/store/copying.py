@@ -7,6 +7,7 @@ read back before that is committed, and compared with what was copied. Nobody wr
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 SQL = beside(__file__)
 HASH_BYTES = 16
+LEAVING_SECONDS = 2.0
+"""How long connections may take to end that were closed just now."""
 
 
 class RowHash:
@@ -261,7 +264,10 @@ def _require_current(db: sqlite3.Connection | PostgresConnection) -> None:
 
 def _require_unused(database: PostgresConnection) -> None:
     """Refuse a database that a server, a notebook or a command of Workbench has open."""
-    if users := database.query(SQL.users):
+    until = time.monotonic() + LEAVING_SECONDS
+    while (users := database.query(SQL.users)) and time.monotonic() < until:
+        time.sleep(0.05)
+    if users:
         servers = database.query(SQL.servers) if database.query(SQL.has_servers) else []
         names = ", ".join(
             [f"the server {url} on {machine}" for url, machine in servers]
