@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
@@ -102,6 +103,16 @@ class PostgresServer:
         if self._process is not None:
             self._administer(f"DROP DATABASE {name} WITH (FORCE)")
 
+    @contextmanager
+    def new_role(self, password: str) -> Iterator[str]:
+        """The name of a new role with a password, dropped at the end: by then it must own nothing."""
+        name = f"user_{next(self._numbers)}"
+        self._administer(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'")
+        try:
+            yield name
+        finally:
+            self._administer(f"DROP ROLE {name}")
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
         serving = [*self._user, str(self._binaries / "postgres"), "-D", str(self.data)]
@@ -109,13 +120,12 @@ class PostgresServer:
         self._process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, cwd=self.home)
         assert self._process.stderr is not None
         lines: list[str] = []
-        for line in self._process.stderr:
-            lines.append(line)
-            if "ready to accept" in line:  # of a standby: read-only connections
-                break
-        else:
-            pytest.fail("PostgreSQL did not start:\n" + "".join(lines))
-        self._process.stderr.close()  # it logs no further: what it then writes is lost, and does not end it
+        with self._process.stderr as log:  # later it logs no further: what it then writes is lost, and does not end it
+            for line in log:
+                lines.append(line)
+                if "ready to accept" in line:  # of a standby: read-only connections
+                    return
+        pytest.fail("PostgreSQL did not start:\n" + "".join(lines))
 
     def kill(self) -> None:
         """End it and its processes as a failing machine would."""
@@ -124,6 +134,10 @@ class PostgresServer:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
             self._ended()
+            deadline = time.monotonic() + 30
+            while not all(map(_has_ended, processes)):  # until then its memory is in use, and no other can start
+                assert time.monotonic() < deadline, processes
+                time.sleep(0.005)
 
     @contextmanager
     def suspended(self) -> Iterator[list[psutil.Process]]:
@@ -173,6 +187,23 @@ class PostgresServer:
     def _run(self, program: str, *arguments: str) -> None:
         argv = [*self._user, str(self._binaries / program), *arguments]
         subprocess.run(argv, check=True, capture_output=True, cwd=self.home, timeout=50)
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Whether a process holds nothing any more; whose parent was killed may stay a zombie for a while."""
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+@contextmanager
+def directory_within_reach() -> Iterator[Path]:
+    """A directory that PostgreSQL's user may read, unlike those of pytest; removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="wb-pg-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as name:
+        place = Path(name)
+        place.chmod(0o755)
+        yield place
 
 
 def _as_ordinary_user(home: Path) -> list[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests import given
 from tests.conftest import Admitted, admitted
-from tests.postgres import SUPERUSER, NewServer, running_server
+from tests.postgres import SUPERUSER, NewServer, directory_within_reach, running_server
 from tests.small_disk import fill, small_disk
 from workbench.app import Workbench
 from workbench.errors import Unavailable
@@ -22,7 +22,7 @@ from workbench.state.settings import Settings
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos, pytest.mark.postgres]
 
 LEASE_SECONDS = 6.0
-FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 HOUR = 3_600
 
 
@@ -36,12 +36,6 @@ async def at_work(project: Path, url: str, lease: float = 300) -> AsyncIterator[
         task = await given.task(workbench)
         await given.claim(workbench, ada, task)
         yield workbench, ada, task
-
-
-def let_in(directory: Path) -> None:
-    """Let PostgreSQL's user into a directory of the tests."""
-    for path in (directory, *directory.parents[:2]):
-        path.chmod(path.stat().st_mode | 0o011)
 
 
 async def finish(workbench: Workbench, agent: Admitted, task: int) -> None:
@@ -62,16 +56,14 @@ async def test_no_lease_ends_because_the_database_was_away(repository: Path, new
         await finish(workbench, ada, task)
 
 
-async def test_the_clock_of_the_database_may_be_set_forward_and_back(
-    repository: Path, tmp_path: Path, postgres_binaries: Path
-) -> None:
-    if not FAKETIME.exists():
-        pytest.skip("libfaketime is not installed")
-    let_in(tmp_path)
-    ahead = tmp_path / "ahead"
-    ahead.write_text("+0")
-    faked = [f"LD_PRELOAD={FAKETIME}", f"FAKETIME_TIMESTAMP_FILE={ahead}", "FAKETIME_NO_CACHE=1"]
-    with running_server(postgres_binaries, "fsync=off", within=["env", *faked]) as server:
+async def test_the_clock_of_the_database_may_be_set_forward_and_back(repository: Path, postgres_binaries: Path) -> None:
+    if FAKETIME is None:
+        pytest.skip("libfaketime is not installed (Debian: faketime)")
+    with ExitStack() as stack:
+        ahead = stack.enter_context(directory_within_reach()) / "ahead"
+        ahead.write_text("+0")
+        faked = [f"LD_PRELOAD={FAKETIME}", f"FAKETIME_TIMESTAMP_FILE={ahead}", "FAKETIME_NO_CACHE=1"]
+        server = stack.enter_context(running_server(postgres_binaries, "fsync=off", within=["env", *faked]))
         async with at_work(repository, server.url(), lease=20) as (workbench, ada, task):
             times = []
             for seconds in (0, 2 * HOUR, -2 * HOUR, 0):
@@ -114,12 +106,11 @@ async def add(workbench: Workbench, done: list[int]) -> None:
 
 
 async def test_a_full_disk_of_the_database_refuses_changes_until_there_is_space(
-    repository: Path, tmp_path: Path, postgres_binaries: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Path, postgres_binaries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with small_disk(tmp_path / "disk", 160) as disk:
+    with directory_within_reach() as place, small_disk(place / "disk", 160) as disk:
         disk.chmod(0o755)
         monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(disk))
-        let_in(tmp_path)
         with running_server(postgres_binaries, "wal_recycle=off", "min_wal_size=32MB", "max_wal_size=32MB") as server:
             async with at_work(repository, server.url()) as (workbench, ada, task):
                 fill(disk, 1_000_000)

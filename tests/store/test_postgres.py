@@ -54,12 +54,8 @@ def refusal(url: str) -> WorkbenchError:
 def test_a_wrong_password_user_database_or_place_is_refused_with_what_to_correct(
     postgres_server: PostgresServer,
 ) -> None:
-    with postgres_server.connect() as connection:
-        connection.execute("DROP ROLE IF EXISTS ada")
-        connection.execute("CREATE ROLE ada LOGIN PASSWORD 'right'")
     home = postgres_server.home
     for url, code, said in (
-        (postgres_server.url(user="ada", password=SECRET), "DATABASE_REFUSES_USER", "password authentication failed"),
         (postgres_server.url(user="nobody", password=SECRET), "DATABASE_REFUSES_USER", "nobody"),
         (postgres_server.url("nothing"), "DATABASE_MISSING", "createdb"),
         (f"postgresql://a:{SECRET}@/x?host={home / 'nowhere'}", "STORE_UNAVAILABLE", "No such file"),
@@ -72,14 +68,17 @@ def test_a_wrong_password_user_database_or_place_is_refused_with_what_to_correct
         error = refusal(url)
         assert error.code == code
         assert said in error.message
+    with postgres_server.new_role("right") as role:
+        error = refusal(postgres_server.url(user=role, password=SECRET))
+    assert error.code == "DATABASE_REFUSES_USER"
+    assert "password authentication failed" in error.message
 
 
 def test_a_user_who_may_not_make_tables_is_refused(postgres_server: PostgresServer) -> None:
-    with postgres_server.new_database() as name, postgres_server.connect(name) as connection:
-        connection.execute("DROP ROLE IF EXISTS reader")
-        connection.execute(f"CREATE ROLE reader LOGIN PASSWORD '{SECRET}'")
-        connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-        assert refusal(postgres_server.url(name, "reader", SECRET)).code == "STORE_REFUSED"
+    with postgres_server.new_role(SECRET) as reader, postgres_server.new_database() as name:
+        with postgres_server.connect(name) as connection:
+            connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        assert refusal(postgres_server.url(name, reader, SECRET)).code == "STORE_REFUSED"
 
 
 def test_a_server_that_only_reads_or_writes_no_utf8_is_refused(postgres_server: PostgresServer) -> None:

@@ -31,15 +31,13 @@ def with_password(
     settings: Settings, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Settings]:
     """The settings of a project whose user has a password for the database, in the variables of this process."""
-    with postgres_server.new_database() as name, postgres_server.connect() as connection:
-        connection.execute(f"CREATE ROLE ada LOGIN PASSWORD '{PASSWORD}'")
-        connection.execute(f"ALTER DATABASE {name} OWNER TO ada")
-        monkeypatch.setenv("WORKBENCH_DATABASE_URL", postgres_server.url(name, "ada", PASSWORD))
+    with postgres_server.new_role(PASSWORD) as role, postgres_server.new_database() as name:
+        with postgres_server.connect() as connection:
+            connection.execute(f"ALTER DATABASE {name} OWNER TO {role}")
+        monkeypatch.setenv("WORKBENCH_DATABASE_URL", postgres_server.url(name, role, PASSWORD))
         monkeypatch.setenv("PGPASSWORD", PASSWORD)
         url = Settings(project=settings.project).database_url
         yield settings.model_copy(update={"database_url": url})
-    with postgres_server.connect() as connection:
-        connection.execute("DROP ROLE ada")
 
 
 async def test_a_worker_and_all_records_are_without_the_password(with_password: Settings) -> None:

@@ -11,7 +11,7 @@ import pytest
 from docs.generator import ROOT
 from docs.generator.reference import error_codes
 from tests.code_blocks import blocks_in, environment
-from tests.postgres import PostgresServer
+from tests.postgres import NewServer, PostgresServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.long]
 
@@ -30,31 +30,27 @@ def typed(server: PostgresServer, project: Path, home: Path, commands: str) -> s
     with server.connect() as administrator:
         for statement in making.code.split(";\n"):
             administrator.execute(statement)
-        try:
-            environ = environment(HOME=str(home))
-            done = subprocess.run(shell, cwd=project, env=environ, capture_output=True, text=True, check=False)
-        finally:
-            administrator.execute("DROP DATABASE penguins WITH (FORCE)")
-            administrator.execute("DROP ROLE ada")
+    environ = environment(HOME=str(home))
+    done = subprocess.run(shell, cwd=project, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "change-me" not in done.stdout + done.stderr
     return done.stdout.replace(real[ADDRESS], ADDRESS)
 
 
-def test_the_set_up_of_the_page_works(postgres_server: PostgresServer, repository: Path, tmp_path: Path) -> None:
+def test_the_set_up_of_the_page_works(new_postgres_server: NewServer, repository: Path, tmp_path: Path) -> None:
     [set_up, _] = blocks_in(PAGE, "sh")
-    printed = typed(postgres_server, repository, tmp_path / "home", set_up.code)
+    printed = typed(new_postgres_server(), repository, tmp_path / "home", set_up.code)
     assert re.search(f"^store +{re.escape(ADDRESS)}$", printed, re.MULTILINE)
     assert not list(repository.glob(".aiswarm/coordination*"))
 
 
 def test_a_project_goes_to_postgresql_as_the_page_says(
-    postgres_server: PostgresServer, repository: Path, tmp_path: Path
+    new_postgres_server: NewServer, repository: Path, tmp_path: Path
 ) -> None:
     [set_up, there] = blocks_in(PAGE, "sh")
     address = "".join(set_up.code.splitlines(keepends=True)[:2])
     commands = f"workbench init\nworkbench plan plan.yaml\n{address}{there.code}workbench status"
-    printed = typed(postgres_server, repository, tmp_path / "home", commands)
+    printed = typed(new_postgres_server(), repository, tmp_path / "home", commands)
     assert re.search(f"^store +{re.escape(ADDRESS)}$", printed, re.MULTILINE)
 
 
