@@ -298,7 +298,7 @@ def _expect_none(page: Page, script: str, where: str) -> None:
     deadline = time.monotonic() + SETTLE_SECONDS
     while (found := page.evaluate(script)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert found == [], where
+    assert found == [], f"{where}: {found}"
 
 
 def shot(locator: Locator, name: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.desk_lab import OpenDesk, Project, view
+from tests.browser.desk_lab import CONTRAST, OpenDesk, Project, view, wearing
 from tests.browser.scenes import busy, measured, repository, reviewed
 from tests.browser.test_states import check, press
 
@@ -113,6 +113,10 @@ def undo_states(desk: Locator) -> Iterator[str]:
     press(desk, "Cancel… task")
     desk.get_by_role("button", name=re.compile("^Cancel task")).click()
     expect(desk.get_by_role("group", name="Undo")).to_be_visible()
+    for theme in ("dark", "dark-high-contrast"):
+        with wearing(desk.page, theme):  # at once: what waits until all is readable may wait until it has gone
+            faint = [text for _, text in desk.page.evaluate(CONTRAST)]
+            assert not {"Undo", "the edge of Undo"} & {*faint}, theme
     yield "undo"
 
 

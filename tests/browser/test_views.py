@@ -296,3 +296,4 @@ def test_the_empty_inbox_leads_to_the_ways_to_connect_an_agent_and_figures_have_
     expect(figures).to_contain_text(re.compile(r"[\d.]+ [KM]B\s*database"))
     values = figures.locator(".wb-number-value").all_inner_texts()
     assert [value for value in values if not re.fullmatch(r"–|[\d.,]+ \S.*", value)] == []
+    expect(desk.element.get_by_text("The store is .aiswarm/coordination.db.")).to_be_visible()

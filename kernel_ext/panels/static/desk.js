@@ -342,8 +342,8 @@ Le("change")],["written",n=>n.writes_per_second,n=>`${g(n,"change")}/s`],["commi
 ange")],["time of a commit, median",({commit_ms:n})=>n.p50,Vr],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,Vr],["time of a commit, longest",({commit_ms:n})=>n.
 max,Vr],["connected",n=>n.connections,Le("connection")],["waiting for admission",n=>n.pending_agents,Le("agent")],["reading the feed",n=>n.feed_readers,Le("read\
 er")],["read from memory",n=>n.cache_hits,n=>`${Math.round(n*100)} %`],["recorded",n=>n.events,Le("event")],["stored",n=>n.tasks,Le("task")],["database",n=>n.database_bytes,
-St],["store",n=>n.store,n=>n]],Nn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.element=a("div",{}),this.draw=rt(this.element,i),this.
-connect={current:null}}update(){let{desk:t}=this;this.draw(m`<${gc} desk=${t} /><${yc} desk=${t} /><${up} desk=${t} />
+St]],Nn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.element=a("div",{}),this.draw=rt(this.element,i),this.connect={current:null}}update(){
+let{desk:t}=this;this.draw(m`<${gc} desk=${t} /><${yc} desk=${t} /><${up} desk=${t} />
         <${pc} desk=${t} /><${fp} desk=${t} heading=${this.connect} /><${bp}
           desk=${t}
         /><${gp} desk=${t} /><${yp} desk=${t} />`)}focusConnect(){this.connect.current.focus(),this.connect.current.closest("section").scrollIntoView({block:"ne\
@@ -384,8 +384,9 @@ his one",d?.has_turn&&"does what is done once"];return m`<li class="wb-entry">
   </div>`}function gp({desk:n}){let t=I(n),[e,s]=N(null),i=async()=>{s(await t.send("get_performance",{})),t.clearError()},{ref:o}=mt($c,i,l=>t.showError(l)),r=([
 l,c,h])=>{let d=c(e),u=d===null?"–":h(d);return m`<li><span class="wb-number-value">${u}</span><span class="wb-number-name">${l}</span></li>`};return m`<${$t} title="Performance" section=${o}>
     ${e&&m`<ul class="wb-numbers">
-        ${dp.map(r)}
-      </ul>`}
+          ${dp.map(r)}
+        </ul>
+        <p class="wb-muted wb-wrap">The store is ${e.store}.</p>`}
     <${T} element=${t.errorBox} />
   <//>`}function yp({desk:n}){let t=I(n),[e,s]=N("agents"),i=cp.map(l=>[l,l[0].toUpperCase()+l.slice(1)]),o=l=>{gn(l.filename,l.content_type,l.content),n.announce(
 `${l.filename} was downloaded.`)},r=l=>{let c=l.toUpperCase();return m`<${pt} working="…" name="Download as ${c}" ...${{label:c,act:()=>t.run("export",{resource:e,

@@ -17,7 +17,7 @@ const EXPORTED = ["agents", "teams", "contexts", "sessions", "projects", "events
 const perSecond = (value) => `${shortNumber(value)} /s`;
 const milliseconds = (value) => `${shortNumber(value)} ms`;
 const count = (noun) => (value) => plural(value, noun);
-/** The figures, each with its unit. @type {[string, (values: any) => any, (value: any) => string][]} */
+/** The figures, each with its unit. @type {[string, (values: any) => number|null, (value: number) => string][]} */
 const FIGURES = [
   ["queue length", (values) => values.queue_length, count("change")],
   ["written", (values) => values.writes_per_second, (value) => `${plural(value, "change")}/s`],
@@ -33,7 +33,6 @@ const FIGURES = [
   ["recorded", (values) => values.events, count("event")],
   ["stored", (values) => values.tasks, count("task")],
   ["database", (values) => values.database_bytes, byteSize],
-  ["store", (values) => values.store, (place) => place],
 ];
 
 export class Admin {
@@ -189,8 +188,9 @@ function Performance({ desk }) {
     ${
       values &&
       html`<ul class="wb-numbers">
-        ${FIGURES.map(figure)}
-      </ul>`
+          ${FIGURES.map(figure)}
+        </ul>
+        <p class="wb-muted wb-wrap">The store is ${values.store}.</p>`
     }
     <${Embedded} element=${requests.errorBox} />
   <//>`;
