@@ -21,6 +21,7 @@ from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 import hypothesis
 import psutil
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from tests.postgres import PostgresServer
 
 pytest_plugins = ["tests.postgres"]
+LONG_ON_POSTGRES = 3
+"""Of so many long tests one runs on PostgreSQL, too; `WORKBENCH_SOAK=1 make test-postgres` runs all."""
 
 LONG_SECONDS = 400
 """Tests with such a deadline, or a longer one, begin before the others."""
@@ -478,8 +481,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     projects are there, except those about SQLite.
     """
     if config.getoption("--store") == "postgres":
-        config.hook.pytest_deselected(items=[item for item in items if not _on_given_store(item)])
-        items[:] = [item for item in items if _on_given_store(item)]
+        run = getattr(config, "workerinput", {}).get("testrunuid")
+        chosen = [item for item in items if _on_given_store(item) and _has_its_turn(item, run)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in {*chosen}])
+        items[:] = chosen
         for item in items:
             if about := item.get_closest_marker("sqlite"):
                 item.add_marker(pytest.mark.skip(reason=about.args[0]))
@@ -493,6 +498,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _on_given_store(item: pytest.Item) -> bool:
     """Whether `--store` says on which database a test's projects are."""
     return "new_database" in getattr(item, "fixturenames", ())
+
+
+def _has_its_turn(item: pytest.Item, run: str | None) -> bool:
+    """Whether a test runs on PostgreSQL now: of the long ones of a run in several processes, chance decides."""
+    is_long = item.get_closest_marker("long") is not None
+    return SOAK or run is None or not is_long or crc32(f"{run} {item.nodeid}".encode()) % LONG_ON_POSTGRES == 0
 
 
 def _deadline(item: pytest.Item, config: pytest.Config) -> float:
