@@ -57,6 +57,7 @@ async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench
     told = Settings.model_validate({**settings.model_dump(), "notify_digest_seconds": 0})
     async with Workbench.open(told, clock=clock) as workbench:
         await workbench.call("create_plan", text=PLAN)
+        workbench._ctx.local.turn.until = sys.maxsize  # as its server, which nobody starts here, would have it
         yield workbench
 
 

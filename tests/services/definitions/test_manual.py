@@ -73,6 +73,7 @@ def test_the_files_on_the_page_are_a_definition() -> None:
     assert list(findings(parsed)) == []
 
 
+@pytest.mark.sqlite("its shell does not know where a database is")
 @pytest.mark.anyio
 async def test_the_commands_of_the_page_work(workbench: Workbench, settings: Settings) -> None:
     await asyncio.to_thread(run_commands, blocks_in(PATH, "console")[0].commands, settings.project)

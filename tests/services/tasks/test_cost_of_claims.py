@@ -16,6 +16,7 @@ pytestmark = pytest.mark.anyio
 FEW, MANY = 50, 3_000
 
 
+@pytest.mark.sqlite("counts the steps of SQLite's programs")
 async def test_a_claim_and_a_completion_look_at_no_more_rows_when_many_tasks_wait(
     workbench: Workbench, admit: Admit
 ) -> None:

@@ -17,13 +17,13 @@ JOIN task_status k ON k.assigned_agent_id = p.agent_id AND k.status IN ('claimed
 JOIN task_attempts t ON t.task_id = k.task_id AND t.attempt = k.attempt
 LEFT JOIN silent_agents s ON s.agent_id = p.agent_id AND s.task_id = k.task_id AND s.attempt = k.attempt
 LEFT JOIN spawns n ON n.agent_id = p.agent_id
-WHERE p.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR n.machine = :machine)
+WHERE p.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR COALESCE(n.machine, :machine) = :machine)
 ORDER BY k.task_id;
 
 -- name: marked
 SELECT s.agent_id, a.assigned_agent_id AS agent FROM silent_agents s JOIN agents a ON a.id = s.agent_id
 LEFT JOIN spawns n ON n.agent_id = s.agent_id
-WHERE CAST(:machine AS TEXT) IS NULL OR n.machine = :machine;
+WHERE CAST(:machine AS TEXT) IS NULL OR COALESCE(n.machine, :machine) = :machine;
 
 -- name: mark
 INSERT INTO silent_agents (agent_id, task_id, attempt, since) VALUES (:agent_id, :task_id, :attempt, :since)

@@ -3,7 +3,7 @@
 -- its plan is used up, whose needs cannot be met (`waiting`: only those), or beside a task that is alone, but for what is
 -- part of that. Tasks in worktrees are done on the machine that has the worktree (`machine`; null: there is one).
 (CAST(:machine AS TEXT) IS NULL OR worktree = ''
-        OR EXISTS (SELECT 1 FROM worktrees h WHERE h.name = worktree AND h.machine = :machine))
+        OR NOT EXISTS (SELECT 1 FROM worktrees h WHERE h.name = worktree AND h.machine <> :machine))
     AND (CAST(:unmet AS TEXT) = '[]' OR (CAST(:waiting AS {{big}}) = 1) = (COALESCE(needs,
         (SELECT p.needs FROM personas p WHERE p.id = persona_id), '') IN (SELECT n.value FROM {{rows_of unmet}} AS n)))
     AND (CAST(:commands AS {{big}}) = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = task_id AND t.run IS NOT NULL))
