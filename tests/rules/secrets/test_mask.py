@@ -33,6 +33,7 @@ def test_a_known_secret_occurs_nowhere(value: Any, secret: str) -> None:
 
 @given(st.text(min_size=8, max_size=40), st.binary(max_size=5), st.binary(max_size=5))
 @example("00000\x1b[@", b"", b"")
+@example("00000~00", b"", b"")
 def test_encodings_of_a_secret_by_other_programs_are_masked(secret: str, before: bytes, after: bytes) -> None:
     mask, whole = Mask([secret]), before + secret.encode() + after
     for text in (b64encode(whole).decode(), urlsafe_b64encode(whole).decode(), quote(secret), json.dumps(secret)):

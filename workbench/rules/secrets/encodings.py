@@ -35,6 +35,7 @@ _ESCAPE = re.compile(
 """Of URLs, of JSON and programs, of HTML."""
 _CONTROLS = dict(zip("bfnrt", "\b\f\n\r\t", strict=True))
 _URL_SAFE = str.maketrans("-_", "+/")
+_TO_URL_SAFE = str.maketrans("+/", "-_")
 _RUN = re.compile(rf"[A-Za-z0-9+/=_.~-]{{{PIECE},}}")
 """What keys, base64 and digits consist of."""
 _WORD = re.compile(r"(?!.*://)[^\s\"'{}<>]+")
@@ -119,6 +120,12 @@ def encoded(value: str) -> Iterator[str]:
         yield whole[start : len(whole) - bool(rest)]
     yield raw.hex()
     yield raw.hex().upper()
+
+
+def short_forms(forms: Iterable[str]) -> set[str]:
+    """The forms of which no part is searched for, also as base64 is written in URLs."""
+    short = {form for form in forms if len(form) < PIECE}
+    return short | {form.translate(_TO_URL_SAFE) for form in short}
 
 
 class Pieces:

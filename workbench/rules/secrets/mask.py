@@ -14,6 +14,7 @@ from workbench.rules.secrets.encodings import (
     Unescaped,
     encoded,
     plain,
+    short_forms,
     unescaped,
 )
 from workbench.rules.secrets.forms import (
@@ -58,7 +59,7 @@ class Mask:
         parts = _parts(values)
         forms_of = set[str]().union(*map(encoded, parts)) if parts else set[str]()
         self._pieces = Pieces(parts, (form for form in forms_of if len(form) >= PIECE))
-        found = parts.union(*map(plain, parts), (form for form in forms_of if len(form) < PIECE))
+        found = parts.union(*map(plain, parts), short_forms(forms_of))
         self._known = sorted(found, key=len, reverse=True)  # those that contain others first
         self._undone = {*found, *(form for value in found for form in _undone(value) if len(form) >= SHORTEST)}
         shortest = min((max(map(len, value.split()), default=0) for value in found), default=0)
