@@ -19,7 +19,12 @@ from workbench.koi.rids import parse_node
 from workbench.services.personalities import bundles
 from workbench.state.settings import Settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.long,
+    pytest.mark.timeout(180),
+    pytest.mark.sqlite("what other nodes make of ours does not depend on the store"),
+]
 
 EDGE = "orn:koi-net.edge"
 

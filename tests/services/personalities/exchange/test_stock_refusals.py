@@ -18,7 +18,12 @@ from workbench.koi.rids import parse_node
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline.run import handle
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.long,
+    pytest.mark.timeout(180),
+    pytest.mark.sqlite("what other nodes make of ours does not depend on the store"),
+]
 
 APPROVED = ("POLL", "APPROVED")
 
