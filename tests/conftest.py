@@ -482,9 +482,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     if config.getoption("--store") == "postgres":
         run = getattr(config, "workerinput", {}).get("testrunuid")
-        chosen = [item for item in items if _on_given_store(item) and _has_its_turn(item, run)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in {*chosen}])
-        items[:] = chosen
+        is_chosen = {item: _on_given_store(item) and _has_its_turn(item, run) for item in items}
+        config.hook.pytest_deselected(items=[item for item in items if not is_chosen[item]])
+        items[:] = [item for item in items if is_chosen[item]]
         for item in items:
             if about := item.get_closest_marker("sqlite"):
                 item.add_marker(pytest.mark.skip(reason=about.args[0]))

@@ -92,7 +92,7 @@ class FirstLoad(ABC):
 
     @abstractmethod
     def _jobs(self, place: Path) -> bytes:
-        """What the child is told: to copy the rows of all tables to files."""
+        """The child's input, which has it copy the rows of all tables to files."""
 
     @abstractmethod
     def _rows(self, table: str, file: Mapping[str, Any]) -> str:

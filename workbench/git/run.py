@@ -179,12 +179,11 @@ def machine_faults() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unable(error) from error
+        raise _failure_of_machine("The files of a repository cannot be read or written", error) from error
 
 
-def _unable(error: OSError) -> Unavailable:
-    text = f"git cannot run: {error}.{_advice(str(error))}"
-    return Unavailable("GIT_FAILED", text, stderr=str(error), try_again=True)
+def _failure_of_machine(what: str, error: OSError) -> Unavailable:
+    return Unavailable("GIT_FAILED", f"{what}: {error}.{_advice(str(error))}", stderr=str(error), try_again=True)
 
 
 def run(
@@ -229,7 +228,7 @@ def run(
     except OSError as error:
         if isinstance(error, FileNotFoundError) and cwd.is_dir():
             raise Unavailable("GIT_MISSING", "git is not installed. Install git 2.38 or newer.") from None
-        raise _unable(error) from error
+        raise _failure_of_machine("git cannot run", error) from error
 
 
 def _advice(error: str) -> str:

@@ -116,7 +116,7 @@ def require_no_password(file: Path, url: object) -> None:
     """
     try:
         has_one = (address := DatabaseUrl.of(url)) is not None and bool(address.secrets)
-    except ValueError:  # which is told where it is used
+    except ValueError:  # whoever uses the address says what is wrong with it
         return
     if has_one:
         raise BadInput(

@@ -218,7 +218,7 @@ def _common(source: Contents, target: Contents) -> Columns:
 
 
 def _with_sqlite(store: Path, question: Callable[[SqliteContents], T]) -> T:
-    """Ask about the content of a store, which nobody has open meanwhile."""
+    """The answer to a question about the contents of a store that nobody has open meanwhile."""
 
     def ask(db: SqliteConnection) -> T:
         _require_current(db)

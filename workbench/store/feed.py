@@ -260,7 +260,7 @@ class Feed:
         await self._read_new()
 
     async def run(self) -> None:
-        """Deliver events until cancelled; a read that fails is tried again, and told once."""
+        """Deliver events until cancelled; a read that fails is tried again, and logged once."""
         told = ""
         while True:
             with suppress(TimeoutError):

@@ -15,6 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from pydantic_core import to_json
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import SECOND
-from workbench.store.base import Row, StoreStats, Tx, Values
+from workbench.store.base import Reader, Row, StoreStats, Tx, Values
 
 T = TypeVar("T")
 
@@ -39,11 +40,17 @@ log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """The part of a `Tx` that records events; those of all changes of a commit are inserted together."""
+    """The part of a `Tx` that records events; those of all changes of a commit are inserted together.
+
+    It comes before the view of the database, whose other arguments are passed on.
+    """
 
     now: int
-    actor: str
-    events: list[dict[str, Any]]
+
+    def __init__(self, db: Any, now: int, actor: str) -> None:
+        super().__init__(db, now)  # type: ignore[call-arg]
+        self.actor = actor
+        self.events: list[dict[str, Any]] = []
 
     @contextmanager
     def acting(self, actor: str) -> Iterator[None]:
@@ -90,9 +97,15 @@ Apply = Callable[[list[Job]], Sequence[Row]]
 
 
 class GroupCommit(ABC):
-    """The queue and the writer thread of a store."""
+    """The queue, the writer thread and the reading threads of a store.
 
-    def __init__(self) -> None:
+    Args:
+        readers: how many threads read.
+    """
+
+    def __init__(self, clock: Callable[[], int], readers: int) -> None:
+        self._clock = clock
+        self._pool = ThreadPoolExecutor(readers, thread_name_prefix="workbench-read")
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._on_visible: list[Callable[[Sequence[Row]], None]] = []
         self._on_commit: list[Callable[[Sequence[Row]], None]] = []
@@ -103,9 +116,9 @@ class GroupCommit(ABC):
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run_writer, name="workbench-writer", daemon=True)
 
-    @abstractmethod
     def now(self) -> int:
         """The store's clock, microseconds UTC."""
+        return self._clock()
 
     def stats(self) -> StoreStats:
         """See `Store.stats`."""
@@ -118,6 +131,13 @@ class GroupCommit(ABC):
             self._require_open()
             self._jobs.put(Job(change, actor, future, durable))
         return await future
+
+    async def read(self, question: Callable[[Reader], T]) -> T:
+        """See `Store.read`."""
+        with self._closing:
+            self._require_open()
+            answer = asyncio.get_running_loop().run_in_executor(self._pool, self._answer_read, question)
+        return await answer
 
     def on_visible(self, callback: Callable[[Sequence[Row]], None]) -> None:
         """See `Store.on_visible`."""
@@ -142,6 +162,10 @@ class GroupCommit(ABC):
             raise Unavailable("STORE_CLOSED", "The store is closed. Start Workbench again.")
 
     # What each database does in its own way.
+
+    @abstractmethod
+    def _answer_read(self, question: Callable[[Reader], T]) -> T:
+        """Run a question on a reading connection. It runs in a reading thread."""
 
     @abstractmethod
     def _release(self) -> None:

@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, TypeVar
 
@@ -78,11 +77,6 @@ class PostgresReader:
 class PostgresTx(Recorder, PostgresReader):
     """The writer's transaction, as one change sees it."""
 
-    def __init__(self, db: PostgresConnection, now: int, actor: str) -> None:
-        super().__init__(db, now)
-        self.actor = actor
-        self.events: list[dict[str, Any]] = []
-
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
         """Execute a change; the number of rows it touched."""
         return self._db.run(query, merge_values(values, more)).command_tuples or 0
@@ -96,14 +90,12 @@ class PostgresStore(GroupCommit):
     """One project's store; open it with `open_store`, close it with `close`."""
 
     def __init__(self, target: str, clock: Callable[[], int] | None = None) -> None:
-        super().__init__()
+        self._server_clock = ServerClock()
+        super().__init__(clock or self._server_clock, READERS)
         self.target = target
         self._connector = Connector(target)
-        self._server_clock = ServerClock()
-        self._clock = clock or self._server_clock
         self._listener = Listener(self._connector)
         self._idle: deque[PostgresConnection] = deque()
-        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
         self._number: str | None = None
         """The number of the transaction, once there is one."""
         self._writer = self._connector.connect(patience=0)
@@ -114,10 +106,6 @@ class PostgresStore(GroupCommit):
             self._writer.close()
             raise
         self._thread.start()
-
-    def now(self) -> int:
-        """The store's clock, microseconds UTC."""
-        return self._clock()
 
     async def rewrite(self, changes: Statements, functions: Mapping[str, Callable[..., Any]]) -> None:
         """See `Store.rewrite`."""
@@ -131,13 +119,6 @@ class PostgresStore(GroupCommit):
             await asyncio.to_thread(change)
         except psycopg.Error as error:
             raise storage_error(error) or error from error
-
-    async def read(self, question: Callable[[Reader], T]) -> T:
-        """See `Store.read`."""
-        with self._closing:
-            self._require_open()
-            answer = asyncio.get_running_loop().run_in_executor(self._pool, self._answer_read, question)
-        return await answer
 
     async def read_inline(self, question: Callable[[Reader], T]) -> T:
         """The same as `read`: on the loop's thread, all would wait for the network."""

@@ -31,13 +31,9 @@ def connected(address: str) -> Iterator[PostgresConnection]:
     import psycopg
 
     from workbench.store.postgres_connection import Connector
-    from workbench.store.postgres_errors import opening_error, storage_error
+    from workbench.store.postgres_errors import storage_error
 
-    try:
-        database = Connector(address).connect(patience=0)
-    except psycopg.Error as error:
-        raise opening_error(address, error) from error
-    with closing(database):
+    with closing(Connector(address).connect(patience=0)) as database:
         try:
             yield database
         except psycopg.Error as error:

@@ -20,7 +20,6 @@ import queue
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,11 +82,6 @@ class SqliteReader:
 class SqliteTx(Recorder, SqliteReader):
     """The writer's transaction, as one change sees it."""
 
-    def __init__(self, db: SqliteConnection, now: int, actor: str) -> None:
-        super().__init__(db, now)
-        self.actor = actor
-        self.events: list[dict[str, Any]] = []
-
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
         """Execute a change; the number of rows it touched."""
         return self._db.execute(query.sqlite, merge_values(values, more)).rowcount
@@ -101,15 +95,13 @@ class SqliteStore(GroupCommit):
     """One project's store; open it with `open_store`, close it with `close`."""
 
     def __init__(self, path: Path, clock: Callable[[], int] = wall_clock) -> None:
-        super().__init__()
+        super().__init__(clock, READERS)
         self.path = self.target = path
-        self._clock = clock
         self._fence = Fence.of(path)
         self._connections: list[SqliteConnection] = []
         self._log = LogSync(path)
         self._mark = MarkKeeper(path)
         self._idle: deque[SqliteConnection] = deque()
-        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
         try:
             with self._fence.held(BUSY_SECONDS):  # SQLite does not wait for another process that creates the file
                 _require_whole(path)
@@ -126,21 +118,10 @@ class SqliteStore(GroupCommit):
             raise
         self._thread.start()
 
-    def now(self) -> int:
-        """The store's clock, microseconds UTC."""
-        return self._clock()
-
     async def rewrite(self, changes: Statements, functions: Mapping[str, Callable[..., Any]]) -> None:
         """See `Store.rewrite`."""
         statements = list(changes.statements(Dialect.SQLITE))
         await asyncio.to_thread(rewrite, self.path, statements, functions)
-
-    async def read(self, question: Callable[[Reader], T]) -> T:
-        """See `Store.read`."""
-        with self._closing:
-            self._require_open()
-            answer = asyncio.get_running_loop().run_in_executor(self._pool, self._answer_read, question)
-        return await answer
 
     async def read_inline(self, question: Callable[[Reader], T]) -> T:
         """See `Store.read_inline`."""

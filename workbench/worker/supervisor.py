@@ -148,7 +148,7 @@ class Supervisor:
             self._api.holds_task = False
 
     async def _end_again(self, claim: HeldTask) -> None:
-        """Have an attempt ended whose end could not be told, such as on a full disk: its server believes it goes on."""
+        """Tell the server again that an attempt has ended: it did not hear it before, such as on a full disk."""
         log.info("attempt %s at task %s had ended", claim.task["attempt"], claim.task["id"])
         self._made = None
         reason = "the server did not hear in time that it had ended"

@@ -46,7 +46,7 @@ def closed(tx: Tx, connection: int, reason: str = "disconnected") -> None:
 
 
 def close_left_open(tx: Tx, servers: Collection[str]) -> None:
-    """Close the connections that servers have left open which are gone, by their nonces."""
+    """Record that the connections of servers that are gone, given by their nonces, have ended."""
     for server in servers:
         for row in tx.all(SQL.left_open, server=server):
             closed(tx, row["id"], "its server has ended")

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 ENDPOINT, HEADERS = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"
 LARGEST_ANSWER = 65_536
-NANO = 1_000
+NANOSECONDS = 1_000
+"""In a microsecond."""
 RETRIED = (408, 429)
 MISSET = (401, 403, 404, 405)
 """Statuses that the person mends, after which the same is sent again."""
@@ -203,8 +204,8 @@ def encode_spans(spans: Sequence[Span], resource: Mapping[str, Attribute]) -> by
                 links=[Link(_context(span.link))] if span.link else [],
                 kind=SpanKind.CLIENT if span.is_client else SpanKind.INTERNAL,
                 status=Status(StatusCode.ERROR if span.error else StatusCode.UNSET),
-                start_time=span.start * NANO,
-                end_time=max(span.start, span.end) * NANO,
+                start_time=span.start * NANOSECONDS,
+                end_time=max(span.start, span.end) * NANOSECONDS,
                 instrumentation_scope=scope,
             )
             for span in spans
@@ -220,7 +221,7 @@ def encode_metrics(
     from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics as encode
     from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics
 
-    metrics = [*_sums(series, since * NANO, now * NANO), *_gauges(gauges, now * NANO)]
+    metrics = [*_sums(series, since * NANOSECONDS, now * NANOSECONDS), *_gauges(gauges, now * NANOSECONDS)]
     scoped = ScopeMetrics(_scope(), metrics, SCHEMA)
     data = MetricsData([ResourceMetrics(_resource(resource), [scoped], SCHEMA)])
     content: bytes = encode(data).SerializeToString()

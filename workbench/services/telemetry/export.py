@@ -8,6 +8,7 @@ A collector that is away is told later, after a growing pause, and the log says 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ SQL = beside(__file__)
 TASK_ENDS = ("task.completed", "task.failed", "task.cancelled")
 ATTEMPT_ENDS = (*TASK_ENDS, "task.retried", "task.expired", "task.released", "task.deferred")
 CALL_ENDS = ("tool.completed", "tool.abandoned", "tool.refused")
-KINDS = '["' + '", "'.join((*ATTEMPT_ENDS, *CALL_ENDS)) + '"]'
+KINDS = json.dumps([*ATTEMPT_ENDS, *CALL_ENDS])
 EVENTS = 5_000
 """Events that are looked through at a time."""
 OFF_SECONDS = 3_600.0
@@ -273,7 +274,7 @@ async def get_telemetry(ctx: Ctx) -> Telemetry:
 
 @op(allow=Level.OPERATOR, tool=False)
 async def flush_telemetry(ctx: Ctx) -> Telemetry:
-    """Wait until the collector has been told of all that has ended, or could not be.
+    """Wait until the collector has been told of all that has ended, or cannot be told.
 
     For a server that ends with the piece of work that it was started for.
     """
@@ -336,8 +337,8 @@ async def list_spans(ctx: Ctx, task_id: TaskId) -> TaskSpans:
         found += [("call", row["id"], ids.call(row), True) for row in tx.all(SQL.spans_of_calls, about)]
         return TaskSpans(
             spans=[
-                TaskSpan(of=of, name=name, trace_id=place.trace_hex, span_id=place.span_hex, ended=ended)
-                for of, name, place, ended in found
+                TaskSpan(of=of, name=name, trace_id=span.trace_hex, span_id=span.span_hex, ended=ended)
+                for of, name, span, ended in found
             ]
         )
 
