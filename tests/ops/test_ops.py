@@ -218,8 +218,8 @@ REQUIRED = {
     Capability.OWN_PERSONALITY: ("personalities", None, Level.WORKER),
 }
 """The same of the operations that require a capability, and their service."""
-OF_ITSELF = {"register", "register_agent", "registration_status", "ping", "deregister_agent"}
-"""What anyone may do to enter, and every agent to leave."""
+OF_ITSELF = {"register", "register_agent", "registration_status", "ping", "deregister_agent", "enlist_elsewhere"}
+"""What anyone may do to enter, by a machine's token too, and every agent to leave."""
 
 
 def test_no_operation_is_open_to_more_callers_than_its_service_permits() -> None:

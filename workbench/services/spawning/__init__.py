@@ -15,11 +15,13 @@ exists nowhere else.
 - `spawn`: the operations that spawn and restart agents
 - `fallback`: another profile for agents whose own is held
 - `manual`: workers that a person runs by hand
+- `elsewhere`: workers of machines that share no path with the project
 - `unattended`: open tasks that no agent is left to do
 """
 
 from workbench.services.spawning import (
     definition,
+    elsewhere,
     fallback,
     launch,
     manual,
@@ -37,6 +39,7 @@ from workbench.services.spawning import (
 
 __all__ = [
     "definition",
+    "elsewhere",
     "fallback",
     "launch",
     "manual",
