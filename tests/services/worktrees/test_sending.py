@@ -14,7 +14,9 @@ from tests import given
 from tests.conftest import Served, git
 from tests.services.worktrees.lab import commit
 from workbench.client import HttpClient
+from workbench.process import Writer
 from workbench.services.worktrees import sending
+from workbench.services.worktrees.kept_work import writer_lock
 
 pytestmark = pytest.mark.anyio
 
@@ -143,3 +145,27 @@ async def test_a_bundle_belongs_to_the_worktree_of_its_agent(
     await served.workbench.call("discard_worktree", worktree_name="lab")
     assert not directory.exists()
     await given.refuses("WORKTREE_CLOSED", ada.call("offer_worktree_bundle"))
+
+
+@pytest.mark.long
+async def test_what_an_ended_attempt_left_is_put_away_before_commits_come_in(
+    ada: HttpClient, served: Served, repository: Path, tmp_path: Path
+) -> None:
+    there = await clone(ada, tmp_path)
+    before = git("rev-parse", "HEAD", cwd=there)
+    made = commit(there)
+    data, bundle = bundle_of(there, before)
+    await send(ada, data, bundle["sha256"])
+    task = await given.whole_task(served.workbench, "t", target_worktree="lab")
+    await ada.call("claim_task")
+    left = repository / ".aiswarm/worktrees/lab/left.txt"
+    lock = writer_lock(served.workbench.settings, "lab")
+    with lock.held():
+        lock.record(Writer.of_this_process(task["id"], 1))
+        await ada.call("begin_attempt", task_id=task["id"], attempt=1, key="k" * 43, worktree="lab")
+        left.write_text("half done\n")
+        await given.refuses("WORKTREE_BUSY", ada.call("import_worktree_bundle", **bundle))
+        await served.workbench.call("cancel_task", task_id=task["id"])
+    assert (await ada.call("import_worktree_bundle", **bundle))["commit"] == made
+    assert not left.exists()
+    assert git("show", f"refs/workbench/attempts/{task['id']}/1:left.txt", cwd=repository) == "half done"

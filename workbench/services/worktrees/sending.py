@@ -242,13 +242,13 @@ def _unusable(error: OSError) -> Unavailable:
 
 
 async def _import(ctx: Ctx, name: str, sha256: str) -> ImportedBundle:
-    with writer_lock(ctx.settings, name).held() as is_idle:
-        if not is_idle:
-            text = f"A worker of this machine is at work in {name}. Wait until it has ended."
-            raise Conflict("WORKTREE_BUSY", text)
-        async with exclusive(ctx) as repository:
-            row = await _require_active(ctx, name)
-            await require_put_away(ctx, repository, name)
+    async with exclusive(ctx) as repository:
+        row = await _require_active(ctx, name)
+        await require_put_away(ctx, repository, name)  # it takes the lock itself
+        with writer_lock(ctx.settings, name).held() as is_idle:
+            if not is_idle:
+                text = f"A worker of this machine is at work in {name}. Wait until it has ended."
+                raise Conflict("WORKTREE_BUSY", text)
             before, after = await _move(ctx, repository, row, _sent(ctx, name, sha256))
     return ImportedBundle(worktree=name, branch_name=row["branch_name"], commit=after, moved=after != before)
 
@@ -260,11 +260,13 @@ async def _move(ctx: Ctx, repository: Repository, row: Row, bundle: Path) -> tup
     commit = await to_thread(repository.import_bundle, bundle, branch, max_bytes=most)
     if await to_thread(repository.contains, before, commit):
         return before, before
-    if not await to_thread(repository.contains, commit, before):
-        text = f"The branch {branch} is at {before[:12]}, on which {commit[:12]} does not build."
+    builds = await to_thread(repository.contains, commit, before)
+    # What is committed in the worktree at this moment can still conflict.
+    conflicts = await to_thread(checkout.merge, commit, f"Merge {commit[:12]}", COMMITTER) if builds else []
+    if conflicts or not builds:
+        text = f"The branch {branch} is at {before[:12]} or later, on which {commit[:12]} does not build."
         advice = "Fetch it with offer_worktree_bundle, merge or rebase, and send a bundle of the result."
         raise Conflict("BRANCH_MOVED", f"{text} {advice}", commit=before)
-    await to_thread(checkout.merge, commit, f"Merge {commit[:12]}", COMMITTER)
     after = await import_branch(ctx, repository, row)
     await to_thread(fill_submodules, ctx.settings, repository, place_of(ctx, row), after, before)
     return before, after
