@@ -201,7 +201,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "saved_views": (Level.OPERATOR, Level.OPERATOR),
     "sharing": (Level.READ, Level.WORKER),
     "spaces": (Level.READ, Level.OPERATOR),
-    "spawning": (Level.OPERATOR, Level.PLANNER),
+    "spawning": (Level.WORKER, Level.PLANNER),
     "spending": (Level.OPERATOR, Level.WORKER),
     "tasks": (Level.READ, Level.WORKER),
     "telemetry": (Level.OPERATOR, Level.OPERATOR),

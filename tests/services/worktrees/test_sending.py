@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tests import given
 from tests.conftest import Served, git
 from tests.services.worktrees.lab import commit
+from tests.services.worktrees.there import bundle_of, clone, fetch, send
 from workbench.client import HttpClient
 from workbench.process import Writer
 from workbench.services.worktrees import sending
@@ -27,41 +27,6 @@ async def ada(served: Served, settle: Any, repository: Path) -> AsyncIterator[Ht
     agent = await settle("ada", "lab")
     async with HttpClient(served.info.url, agent.token) as client:
         yield client
-
-
-async def fetch(ada: HttpClient, file: Path, *known: str) -> dict[str, Any]:
-    """Take the bundle of the branch, piece by piece; what was offered."""
-    offer = await ada.call("offer_worktree_bundle", known=list(known))
-    offset: int | None = 0
-    with file.open("wb") as into:
-        while offset is not None:
-            piece = await ada.call("read_worktree_bundle", sha256=offer["sha256"], offset=offset)
-            into.write(base64.b64decode(piece["data"]))
-            offset = piece["next_offset"]
-    assert hashlib.sha256(file.read_bytes()).hexdigest() == offer["sha256"]
-    return offer
-
-
-async def clone(ada: HttpClient, at: Path) -> Path:
-    """A repository elsewhere with the branch."""
-    bundle = at / "down.bundle"
-    offer = await fetch(ada, bundle)
-    git("clone", "-q", "--branch", offer["branch_name"], str(bundle), "there", cwd=at)
-    assert git("rev-parse", "HEAD", cwd=at / "there") == offer["commit"]
-    return at / "there"
-
-
-def bundle_of(there: Path, *since: str) -> tuple[bytes, dict[str, Any]]:
-    """The new commits elsewhere as a bundle, and how `import_worktree_bundle` names it."""
-    git("bundle", "create", "-q", "up.bundle", "wb/lab/main", *(f"^{one}" for one in since), cwd=there)
-    data = (there / "up.bundle").read_bytes()
-    (there / "up.bundle").unlink()
-    return data, {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-
-
-async def send(ada: HttpClient, data: bytes, sha256: str, offset: int = 0) -> dict[str, Any]:
-    """Send a piece."""
-    return await ada.call("send_worktree_bundle", sha256=sha256, offset=offset, data=base64.b64encode(data).decode())
 
 
 async def test_commits_made_elsewhere_come_back_to_the_branch_and_the_worktree(

@@ -17,15 +17,17 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable
 from workbench.git import Repository
-from workbench.model import Level, Wire
+from workbench.model import Int64, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import WorktreeAction
+from workbench.services.tasks import attempts, progress
+from workbench.services.tasks.attempts import Key
 from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.kept_work import require_put_away, writer_lock
 from workbench.services.worktrees.places import COMMITTER, exclusive, fill_submodules, place_of
 from workbench.services.worktrees.rows import require_here, require_worktree_for
 from workbench.services.worktrees.update import open_on_branch
-from workbench.store.base import Row
+from workbench.store.base import Reader, Row
 from workbench.system.tree_removal import remove_tree
 
 PIECE = 524_288
@@ -112,15 +114,22 @@ async def send_worktree_bundle(
 
 @op(allow=Level.WORKER, tool=False)
 async def import_worktree_bundle(
-    ctx: Ctx, sha256: Sha256, bytes: Annotated[int, Field(ge=1, le=MOST_BYTES, description="Of the whole bundle.")]
+    ctx: Ctx,
+    sha256: Sha256,
+    bytes: Annotated[int, Field(ge=1, le=MOST_BYTES, description="Of the whole bundle.")],
+    task_id: Annotated[Int64 | None, Field(description="The task of the attempt that made the commits.")] = None,
+    attempt: Annotated[Int64 | None, Field(description="The attempt; its supervisor gives it.")] = None,
+    key: Annotated[Key | None, Field(description="The supervisor's key of the attempt.")] = None,
 ) -> ImportedBundle:
     """Import the bundle that you have sent: check its objects, and move your worktree, with its branch, to its commit.
 
-    The commit has to build on that of the branch. Sent again after a lost answer, it changes nothing.
+    The commit has to build on that of the branch. Sent again after a lost answer, it changes nothing. While an attempt
+    is under way in the worktree, only its supervisor sends commits.
     """
     name = _own(ctx)
     await to_thread(_require_whole, _sent(ctx, name, sha256), sha256, bytes)
-    return await ctx.local.repositories.shielded(_import(ctx, name, sha256))
+    made_by = None if task_id is None or attempt is None else (task_id, attempt, key or "")
+    return await ctx.local.repositories.shielded(_import(ctx, name, sha256, made_by))
 
 
 def _own(ctx: Ctx) -> str:
@@ -241,9 +250,10 @@ def _unusable(error: OSError) -> Unavailable:
     return Unavailable("BUNDLE_NOT_WRITTEN", f"The bundle cannot be written or read: {error}.")
 
 
-async def _import(ctx: Ctx, name: str, sha256: str) -> ImportedBundle:
+async def _import(ctx: Ctx, name: str, sha256: str, made_by: tuple[int, int, str] | None) -> ImportedBundle:
     async with exclusive(ctx) as repository:
         row = await _require_active(ctx, name)
+        await ctx.read(lambda tx: _require_turn(tx, ctx, name, made_by))
         await require_put_away(ctx, repository, name)  # it takes the lock itself
         with writer_lock(ctx.settings, name).held() as is_idle:
             if not is_idle:
@@ -251,6 +261,26 @@ async def _import(ctx: Ctx, name: str, sha256: str) -> ImportedBundle:
                 raise Conflict("WORKTREE_BUSY", text)
             before, after = await _move(ctx, repository, row, _sent(ctx, name, sha256))
     return ImportedBundle(worktree=name, branch_name=row["branch_name"], commit=after, moved=after != before)
+
+
+def _require_turn(tx: Reader, ctx: Ctx, name: str, made_by: tuple[int, int, str] | None) -> None:
+    """Refuse commits of an attempt that is over or has not begun, and others while one is under way.
+
+    Raises:
+        Conflict: ``LEASE_LOST``, ``WORKTREE_BUSY``.
+    """
+    under_way = [work for work in attempts.open_in(tx, name) if work["ended_at"] is None]
+    if made_by is not None:
+        task_id, attempt, key = made_by
+        attempts.require_supervisor(tx, task_id, attempt, key)
+        progress.held(tx, ctx.caller, task_id, attempt)
+        if not any((work["task_id"], work["attempt"]) == (task_id, attempt) for work in under_way):
+            raise Conflict(
+                "LEASE_LOST", f"Attempt {attempt} at task {task_id} has not begun in {name}. Begin it first."
+            )
+    elif under_way:
+        text = f"Attempt {under_way[0]['attempt']} at task {under_way[0]['task_id']} is under way in {name}."
+        raise Conflict("WORKTREE_BUSY", f"{text} Only its supervisor sends commits until it has ended.")
 
 
 async def _move(ctx: Ctx, repository: Repository, row: Row, bundle: Path) -> tuple[str, str]:
