@@ -64,7 +64,7 @@ WORDS = {
     "messages": "message|^tell$|^ask_person$|^comment_on_task$",
     "spaces": "project|session|team",
     "agents": "regist|ping|admission|^connection_|(get|list|update|assign|restore)_.*agent|token",
-    "sharing": "context|event|_agent_history|export$|^import_",
+    "sharing": "context|event|_agent_history|export$|^import_|^vacuum_store$",
     "tasks": "task|dependency|heartbeat|plan|priority",
     "processes": "managed_agents|process|profile|confinement|^(terminate|revoke|deregister|delete)_agent$",
     "insight": "read|write|performance|hours|activity",
