@@ -92,6 +92,19 @@ class Repository(Plumbing):
             raise BadInput("NO_COMMITS", f"{repository.root} has no commit yet. Make one with `git commit`.")
         return repository
 
+    @classmethod
+    def create(cls, path: Path, object_format: str, *, limit: float = 60.0) -> Repository:
+        """The repository at `path` for copies of branches; a new one is on no branch, at a commit without files.
+
+        Raises:
+            Unavailable: ``GIT_MISSING``, ``GIT_TOO_OLD``, ``GIT_FAILED``.
+        """
+        check_version(limit)
+        with suppress(BadInput):  # there is none, or one whose first commit was not made
+            return cls.open(path, limit=limit)
+        opening.create(path, object_format, limit)
+        return cls.open(path, limit=limit)
+
     @staticmethod
     def check_branch_name(name: str) -> None:
         """Refuse a name for a new branch that git or a file system would not accept.
