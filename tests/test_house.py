@@ -80,7 +80,7 @@ WORDS = {
     "telemetry": "telemetry$|^list_spans$",
     "undo": "^undo$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
-    "spawning": "spawn|restart_agent|enlist|unattended|workplace",
+    "spawning": "spawn|restart_agent|enlist|worker_terms|unattended|workplace|_machines?$",
     "attempts": "attempt|task_artifact$",
     "conversations": "conversation|message|answer|frames|^ask$|turn|_models$|_model_requests$",
     "definitions": "^agent_|_(rule|reference)s?$",

@@ -1,10 +1,10 @@
-"""Deletes branches, finds the commits that would be lost with them, and saves those as bundles."""
+"""Deletes branches, finds the commits that would be lost with them, saves those as bundles, and bundles branches."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from workbench.errors import Conflict, NotFound, Unavailable
@@ -26,11 +26,37 @@ def write(repository: Plumbing, path: Path, refs: Sequence[str]) -> None:
         if commit is None:
             raise NotFound("BRANCH_NOT_FOUND", f"There is no branch {name.removeprefix('refs/heads/')[:80]!r}.")
     others = [other for other in _others(repository, names) if other not in tips.values()]
+    with _replaced(path) as temporary:
+        _bundle(repository, temporary, names, others)
+        repository.read("bundle", "verify", "--quiet", str(temporary))
+
+
+def of_branch(repository: Plumbing, path: Path, branch: str, known: Sequence[str]) -> str | None:
+    """See `Repository.bundle_branch`."""
+    ref = _full_name(branch)
+    commit = repository.commit(branch)
+    answers = repository.read("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=_lines(known))
+    pairs = (line.partition(" ")[::2] for line in answers.text.splitlines())
+    limits = [f"^{name}" for name, kind in pairs if kind == "commit"]
+    if not int(repository.read("rev-list", "--count", "--stdin", stdin=_lines([commit, *limits])).text):
+        return None
+    with _replaced(path) as temporary:
+        command = ("bundle", "create", "--quiet", str(temporary), "--stdin")
+        repository.write(*command, stdin=_lines([ref, *limits]), limit=repository.checkout_limit)
+    return commit
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """A temporary file that replaces a bundle at the end of the block.
+
+    Raises:
+        Unavailable: ``BUNDLE_NOT_WRITTEN``.
+    """
     temporary = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _bundle(repository, temporary, names, others)
-        repository.read("bundle", "verify", "--quiet", str(temporary))
+        yield temporary
         temporary.replace(path)
     except OSError as error:
         raise Unavailable("BUNDLE_NOT_WRITTEN", f"{path} cannot be written: {error}.") from error

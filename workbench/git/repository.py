@@ -92,6 +92,19 @@ class Repository(Plumbing):
             raise BadInput("NO_COMMITS", f"{repository.root} has no commit yet. Make one with `git commit`.")
         return repository
 
+    @classmethod
+    def create(cls, path: Path, object_format: str, *, limit: float = 60.0) -> Repository:
+        """The repository at `path` for copies of branches; a new one is on no branch, at a commit without files.
+
+        Raises:
+            Unavailable: ``GIT_MISSING``, ``GIT_TOO_OLD``, ``GIT_FAILED``.
+        """
+        check_version(limit)
+        with suppress(BadInput):  # there is none, or one whose first commit was not made
+            return cls.open(path, limit=limit)
+        opening.create(path, object_format, limit)
+        return cls.open(path, limit=limit)
+
     @staticmethod
     def check_branch_name(name: str) -> None:
         """Refuse a name for a new branch that git or a file system would not accept.
@@ -483,6 +496,32 @@ class Repository(Plumbing):
             NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
         """
         bundles.write(self, path, refs)
+
+    @machine_faults()
+    def bundle_branch(self, path: Path, branch: str, *, known: Sequence[str]) -> str | None:
+        """Write a bundle of a branch, without what the commits `known` reach; its commit, or None if they reach all.
+
+        Args:
+            known: full ids; those that are no commits here are left out.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
+        """
+        return bundles.of_branch(self, path, branch, known)
+
+    @machine_faults()
+    def import_bundle(self, path: Path, branch: str, *, max_bytes: int) -> str:
+        """Import the objects of a bundle, which is not trusted, without moving any branch; the commit that it offers.
+
+        Every object is checked, as those of worktrees are.
+
+        Args:
+            branch: what the bundle is of, for errors.
+
+        Raises:
+            Conflict: ``IMPORT_REFUSED``.
+        """
+        return imports.sent_objects(self, path, branch, max_bytes)
 
     def delete_branch(self, branch: str, commit: str) -> None:
         """Delete a branch (or another reference, by full name) if it is at `commit`.

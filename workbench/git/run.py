@@ -21,6 +21,7 @@ from workbench.rules.secrets.forms import masked_by_form
 from workbench.system import uninterrupted
 
 OLDEST = (2, 38)
+_VERSION_SECONDS = 10.0
 """The first version with `git merge-tree --write-tree`."""
 
 PATCH_FREE = ("--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=none", "-z")
@@ -309,6 +310,14 @@ def _read_output(process: Running, deadline: float, limit: float, bound: Bound) 
                 else:
                     pipes.unregister(key.fileobj)
     return output
+
+
+def git_version() -> str:
+    """What git says it is; empty if there is none."""
+    try:
+        return run(["version"], Path("/"), {}, _VERSION_SECONDS).text.removeprefix("git version ")
+    except Unavailable:
+        return ""
 
 
 def check_version(limit: float) -> None:
