@@ -92,10 +92,12 @@ def run_joining(options: ServerOptions, arguments: Mapping[str, Any]) -> int:
         secret=tuple(arguments.get("secret", ())),
         **given,
     )
-    with own_directory(url, options.directory) as place:
-        config = asyncio.run(join(request, place))
-        click.echo(f"A worker for {url} is running in {place}; press Ctrl-C to end it.", err=True)
-        return run(config)
+    with own_directory(request, options.directory) as place:
+        joined = asyncio.run(join(request, place))
+        for note in joined.notes:
+            click.echo(note, err=True)
+        click.echo(f"{joined.agent_id} is running, for {url}, in {place}; press Ctrl-C to end it.", err=True)
+        return run(joined.config)
 
 
 def _token(file: Path | None) -> str | None:

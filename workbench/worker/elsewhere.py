@@ -18,13 +18,14 @@ from workbench.client.connection import Operations
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.git import CommitIdentity, Repository
 from workbench.state.root import STATE
+from workbench.system.tree_removal import remove_tree
 from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 PIECE = 524_288
 """Bytes of a bundle that are sent at once."""
-SENDINGS = 3
-"""How often a bundle is sent that arrives damaged."""
+TRIES = 3
+"""How often a bundle is taken or sent that arrives damaged."""
 
 log = logging.getLogger(__name__)
 
@@ -51,14 +52,26 @@ class BranchCopy:
         Raises:
             WorkbenchError: of the server, the disk, or git. Conflict: ``BUNDLE_DAMAGED``.
         """
+        for remaining in reversed(range(TRIES)):
+            try:
+                commit = await self._fetch()
+            except WorkbenchError as error:
+                if error.code not in ("BUNDLE_DAMAGED", "BUNDLE_NOT_FOUND") or not remaining:
+                    raise
+                log.warning("%s", error.message)
+            else:
+                break
+        await asyncio.to_thread(self._repository.return_branch, self._branch, commit)
+        return commit
+
+    async def _fetch(self) -> str:
         known = await asyncio.to_thread(self._repository.heads, [self._branch])
         offer = await self._call("offer_worktree_bundle", known=list(known.values()))
-        commit: str = offer["commit"]
         if offer["bytes"]:
             file = await self._take(offer["sha256"], offer["bytes"])
             await asyncio.to_thread(self._repository.import_bundle, file, self._branch, max_bytes=self._max_bytes)
             await asyncio.to_thread(file.unlink, missing_ok=True)
-        await asyncio.to_thread(self._repository.return_branch, self._branch, commit)
+        commit: str = offer["commit"]
         return commit
 
     async def _take(self, sha256: str, size: int) -> Path:
@@ -71,7 +84,9 @@ class BranchCopy:
             offset = piece["next_offset"]
         if await asyncio.to_thread(_sha256, file) != sha256:
             await asyncio.to_thread(file.unlink)
-            raise Conflict("BUNDLE_DAMAGED", "The bundle that has arrived has another hash. It is taken again.")
+            raise Conflict(
+                "BUNDLE_DAMAGED", "The bundle that has arrived has another hash. Look at the link and the disk."
+            )
         return file
 
     async def send(self, base: str, **attempt: Any) -> str | None:
@@ -87,7 +102,7 @@ class BranchCopy:
         if await asyncio.to_thread(self._repository.bundle_branch, file, self._branch, known=[base]) is None:
             return None
         sha256, size = await asyncio.to_thread(_sha256, file), file.stat().st_size
-        for remaining in reversed(range(SENDINGS)):
+        for remaining in reversed(range(TRIES)):
             await self._send_pieces(file, sha256, size)
             try:
                 imported = await self._call("import_worktree_bundle", sha256=sha256, bytes=size, **attempt)
@@ -134,9 +149,17 @@ class CheckoutElsewhere(WorkerCheckout):
         Raises:
             WorkbenchError: see `BranchCopy.fetch`.
         """
-        copy, base, branch = self._copy(), self._base, self._worktree.branch
-        commit = await copy.fetch()
-        await self._git(lambda checkout: checkout.return_to(branch, base or commit))
+        commit, place = await self._copy().fetch(), self._worktree
+        try:
+            await self._git(lambda checkout: checkout.return_to(place.branch, self._base or commit))
+        except WorkbenchError as error:
+            log.warning("the worktree is made anew, because an earlier command has damaged it: %s", error.message)
+            await asyncio.to_thread(self._check_out_anew, self._base or commit)
+
+    def _check_out_anew(self, commit: str) -> None:
+        repository, place = self._repository(), self._worktree
+        check_out(repository, place, commit, anew=True)
+        repository.anchor_worktree(place.path, place.git_dir, self._config.box.mount_points)
 
     async def commit(self, message: str, author: CommitIdentity) -> str | None:
         """Commit all changes and send them; the commit that the branch is at then, if it has moved.
@@ -160,6 +183,15 @@ class CheckoutElsewhere(WorkerCheckout):
         return BranchCopy(
             self._call, self._repository(), self._worktree.branch, bundles_of(config.project), config.import_bytes
         )
+
+
+def check_out(repository: Repository, place: WorktreePlace, commit: str, *, anew: bool = False) -> None:
+    """Make the worktree of a branch, with a repository of its own; one that is there stays, unless it is made anew."""
+    if anew or not (place.path / ".git").is_file() or not (place.git_dir / "HEAD").is_file():
+        repository.unlist_worktree(place.path)
+        for rest in (place.path, place.git_dir):
+            remove_tree(rest)
+        repository.add_worktree(place.path, place.git_dir, place.branch, commit, existing=True)
 
 
 def bundles_of(project: Path) -> Path:

@@ -21,10 +21,10 @@ from workbench.rules import access
 from workbench.rules.profile import Profile
 from workbench.rules.workplace import Workplace
 from workbench.services import approvals, holds
-from workbench.services.access.personas import require_persona
 from workbench.services.agents.register import add_pending
 from workbench.services.agents.rows import agent_by_uid, require_agent
 from workbench.services.processes import departures, profiles
+from workbench.services.spawning.definition import persona_of
 from workbench.services.spawning.request import DisplayName, ProfileName, SpawnPersona, capabilities_of
 from workbench.services.worktrees.creation import create_with_workplace
 from workbench.store.base import Reader, Row, Store, Tx
@@ -209,7 +209,8 @@ async def enlist_elsewhere(
     if any("{function}" in part for part in launch.command or ()):
         raise BadInput("BAD_FUNCTION", f"The profile {profile} takes a function, which is not sent to other machines.")
     told = MachineFacts.model_validate(ctx.secrets.masked(facts.model_dump())) if facts else None
-    newcomer = _Newcomer(machine, name or machine, persona_id, launch, access.token_hash(key), access.new_token("wba"))
+    persona = persona_of(persona_id, None)
+    newcomer = _Newcomer(machine, name or machine, persona, launch, access.token_hash(key), access.new_token("wba"))
     own = ctx.of(replace(SYSTEM, name=ctx.caller.name).coming_from(ctx.caller))
     return await ctx.local.repositories.shielded(_enlist(own, newcomer, told))
 
@@ -220,7 +221,7 @@ class _Newcomer:
 
     machine: str
     name: str
-    persona_id: str | None
+    persona_id: str
     profile: Profile
     key_hash: str = field(repr=False)
     token: str = field(repr=False)
@@ -275,8 +276,6 @@ def _register(tx: Tx, ctx: Ctx, newcomer: _Newcomer) -> tuple[str, str]:
             "or have some of them revoked.",
             retry_after_seconds=60,
         )
-    if newcomer.persona_id:
-        require_persona(tx, newcomer.persona_id)
     registered = add_pending(
         tx,
         ctx,

@@ -7,7 +7,6 @@ they are named by their hash, so a transfer that was cut off goes on where it en
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from asyncio import to_thread
 from pathlib import Path
@@ -15,15 +14,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable
+from workbench.errors import Conflict, NotFound, Refused, Unavailable
 from workbench.git import Repository
 from workbench.model import Int64, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import WorktreeAction
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import Key
+from workbench.services.worktrees import pieces
 from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.kept_work import require_put_away, writer_lock
+from workbench.services.worktrees.pieces import FileBytes, Offset, Piece, Sha256
 from workbench.services.worktrees.places import COMMITTER, exclusive, fill_submodules, place_of
 from workbench.services.worktrees.rows import require_here, require_worktree_for
 from workbench.services.worktrees.update import open_on_branch
@@ -33,11 +34,8 @@ from workbench.system.tree_removal import remove_tree
 PIECE = 524_288
 """Bytes of a bundle that are read at once."""
 MOST_KNOWN = 1_000
-MOST_BYTES = 1 << 50
 
 CommitId = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the whole bundle.")]
-Offset = Annotated[int, Field(ge=0, le=MOST_BYTES, description="Where the piece begins, in bytes.")]
 
 
 class OfferedBundle(Wire):
@@ -98,13 +96,10 @@ async def send_worktree_bundle(
     ctx: Ctx,
     sha256: Sha256,
     offset: Offset = 0,
-    data: Annotated[str, Field(description="The piece, in base64; empty to ask how much has arrived.")] = "",
+    data: Piece = "",
 ) -> ReceivedBundle:
     """Send a piece of a git bundle with new commits of your worktree; import_worktree_bundle then takes them in."""
-    try:
-        piece = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise BadInput("BAD_PIECE", f"The piece is not base64: {error}.") from None
+    piece = pieces.decoded(data)
     path, most = _sent(ctx, _own(ctx), sha256), ctx.settings.max_import_bytes
     if offset + len(piece) > most:
         text = f"The bundle has more than {most:,} bytes. Make it smaller, or have max_import_bytes raised."
@@ -116,7 +111,7 @@ async def send_worktree_bundle(
 async def import_worktree_bundle(
     ctx: Ctx,
     sha256: Sha256,
-    bytes: Annotated[int, Field(ge=1, le=MOST_BYTES, description="Of the whole bundle.")],
+    bytes: FileBytes,
     task_id: Annotated[Int64 | None, Field(description="The task of the attempt that made the commits.")] = None,
     attempt: Annotated[Int64 | None, Field(description="The attempt; its supervisor gives it.")] = None,
     key: Annotated[Key | None, Field(description="The supervisor's key of the attempt.")] = None,
@@ -211,33 +206,24 @@ def _write(path: Path, offset: int, piece: bytes) -> int:
     try:
         if not path.exists():
             remove_tree(path.parent)
-            path.parent.mkdir(parents=True)
-            path.touch(mode=0o600)
-        with path.open("r+b") as file:
-            size = file.seek(0, 2)
-            if offset > size:
-                text = f"{size:,} bytes of the bundle have arrived. Send the piece that begins there."
-                raise Conflict("BUNDLE_INCOMPLETE", text, received=size)
-            if piece:
-                file.seek(offset)
-                file.write(piece)
-                size = file.truncate()
-            return size
+        size = pieces.write(path, offset, piece)
     except OSError as error:
         raise _unusable(error) from error
+    if offset > size:
+        text = f"{size:,} bytes of the bundle have arrived. Send the piece that begins there."
+        raise Conflict("BUNDLE_INCOMPLETE", text, received=size)
+    return size
 
 
 def _require_whole(path: Path, sha256: str, size: int) -> None:
     """Refuse a bundle that has not arrived as it was sent; one that has as many bytes and other ones goes."""
     try:
-        with path.open("rb") as file:
-            received = file.seek(0, 2)
-            if received == size:
-                file.seek(0)
-                if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
-                    return
-                path.unlink(missing_ok=True)
-                raise Conflict("BUNDLE_DAMAGED", "The bundle that has arrived has another hash. Send it again.")
+        received = path.stat().st_size
+        if received == size:
+            if pieces.has_hash(path, sha256):
+                return
+            path.unlink(missing_ok=True)
+            raise Conflict("BUNDLE_DAMAGED", "The bundle that has arrived has another hash. Send it again.")
     except FileNotFoundError:
         received = 0
     except OSError as error:
