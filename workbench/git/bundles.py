@@ -1,14 +1,18 @@
-"""Deletes branches, finds the commits that would be lost with them, and saves those as bundles."""
+"""Deletes branches, finds the commits that would be lost with them, and saves those as bundles; also all of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git.plumbing import Plumbing
+from workbench.git.run import NOBODY, run
+
+_SHA256 = 64
+"""Digits of an object id by SHA-256."""
 
 
 def only_in(repository: Plumbing, branch: str, besides: Sequence[str]) -> int:
@@ -37,6 +41,61 @@ def write(repository: Plumbing, path: Path, refs: Sequence[str]) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_whole(repository: Plumbing, path: Path) -> dict[str, str]:
+    """See `Repository.write_whole_bundle`."""
+    if repository.read("rev-parse", "--is-shallow-repository").text == "true":
+        raise Conflict(
+            "REPOSITORY_SHALLOW",
+            f"{repository.root} has only the newest commits, so what refers to older ones could not be restored. Get "
+            "the others: `git fetch --unshallow`.",
+        )
+    repository.write("bundle", "create", "--quiet", str(path), "--all", "HEAD", limit=repository.checkout_limit)
+    repository.read("bundle", "verify", "--quiet", str(path))
+    return _heads(repository, path)
+
+
+def begin(place: Path, path: Path, refs: Mapping[str, str], head: str, limit: float) -> None:
+    """See `Repository.begin_from_bundle`."""
+    place.mkdir()
+    hashed = "sha256" if any(len(id_) == _SHA256 for id_ in refs.values()) else "sha1"
+    run(["init", "--quiet", "--template=", f"--object-format={hashed}"], place, NOBODY, limit).expect((0,))
+    repository = Plumbing(place, place / ".git", limit, limit)
+    unbundle(repository, path)
+    _create(repository, refs)
+    if head.startswith("refs/"):
+        repository.write("symbolic-ref", "HEAD", head)
+    else:
+        repository.write("update-ref", "--no-deref", "HEAD", head)
+    repository.write("reset", "--quiet", "--hard")
+
+
+def unbundle(repository: Plumbing, path: Path) -> None:
+    """Add the objects of a bundle; no reference is changed."""
+    repository.write("bundle", "unbundle", str(path), limit=repository.checkout_limit)
+
+
+def add_refs(repository: Plumbing, refs: Mapping[str, str], aside: str) -> dict[str, str]:
+    """See `Repository.restore_refs`."""
+    rows = repository.read("for-each-ref", "--format=%(objectname) %(refname)").out.split(b"\n")
+    here = {name: id_ for id_, _, name in (os.fsdecode(row).partition(" ") for row in rows if row)}
+    moved = {name: f"{aside}/{name.removeprefix('refs/')}" for name, id_ in refs.items() if here.get(name, id_) != id_}
+    missing = {name: id_ for name, id_ in refs.items() if name not in here}
+    _create(repository, missing | {moved[name]: refs[name] for name in moved})
+    return moved
+
+
+def _create(repository: Plumbing, refs: Mapping[str, str]) -> None:
+    """Create references, all or none."""
+    lines = "".join(f"create {name} {id_}\n" for name, id_ in refs.items())
+    repository.write("update-ref", "--stdin", stdin=os.fsencode(lines))
+
+
+def _heads(repository: Plumbing, path: Path) -> dict[str, str]:
+    rows = repository.read("bundle", "list-heads", str(path)).out.split(b"\n")
+    heads = (os.fsdecode(row).partition(" ") for row in rows if row)
+    return {name: id_ for id_, _, name in heads if name != "HEAD"}
 
 
 def delete_branch(repository: Plumbing, branch: str, commit: str) -> None:

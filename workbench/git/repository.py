@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from workbench.git.commits import Commit
 from workbench.git.diff import FileDiff
 from workbench.git.included import IncludedFile
 from workbench.git.integration import Integration
-from workbench.git.names import check_branch_name
+from workbench.git.names import check_branch_name, is_object_id
 from workbench.git.plumbing import Plumbing
 from workbench.git.predict import MergePreview
 from workbench.git.run import PATCH_FREE, Bound, CommitIdentity, GitResult, check_version, displayed, machine_faults
@@ -483,6 +483,39 @@ class Repository(Plumbing):
             NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
         """
         bundles.write(self, path, refs)
+
+    def write_whole_bundle(self, path: Path) -> dict[str, str]:
+        """Write a bundle of all references with all their commits; what each reference in it names.
+
+        Raises:
+            Conflict: ``REPOSITORY_SHALLOW``.
+        """
+        return bundles.write_whole(self, path)
+
+    @staticmethod
+    def begin_from_bundle(place: Path, path: Path, refs: Mapping[str, str], head: str, limit: float = 600.0) -> None:
+        """Make a repository, in a new directory, with the references of a bundle, and check out one of them.
+
+        Args:
+            head: a branch by full name, or a commit.
+        """
+        bundles.begin(place, path, refs, head, limit)
+
+    def restore_refs(self, path: Path, refs: Mapping[str, str], aside: str) -> dict[str, str]:
+        """Create the references of a bundle that are not here. Those that have moved stay.
+
+        Returns: where what the bundle has of the latter is found: a reference below `aside`, by the name of the other.
+        """
+        bundles.unbundle(self, path)
+        return bundles.add_refs(self, refs, aside)
+
+    def roots(self) -> list[str]:
+        """The first commits of all that references name."""
+        return self.read("rev-list", "--max-parents=0", "--all", "HEAD").text.split()
+
+    def has_object(self, object_id: str) -> bool:
+        """Whether an object, by its full id, is here."""
+        return is_object_id(object_id) and not self.read("cat-file", "-e", object_id, ok=(0, 1, 128)).code
 
     def delete_branch(self, branch: str, commit: str) -> None:
         """Delete a branch (or another reference, by full name) if it is at `commit`.
