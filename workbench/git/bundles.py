@@ -63,7 +63,7 @@ def begin(place: Path, path: Path, refs: Mapping[str, str], head: str, limit: fl
     run(["init", "--quiet", "--template=", f"--object-format={hashed}"], place, NOBODY, limit).expect((0,))
     repository = Plumbing(place, place / ".git", limit, limit)
     unbundle(repository, path)
-    _create(repository, refs)
+    create(repository, refs)
     if head.startswith("refs/"):
         repository.write("symbolic-ref", "HEAD", head)
     else:
@@ -78,15 +78,20 @@ def unbundle(repository: Plumbing, path: Path) -> None:
 
 def add_refs(repository: Plumbing, refs: Mapping[str, str], aside: str) -> dict[str, str]:
     """See `Repository.restore_refs`."""
-    rows = repository.read("for-each-ref", "--format=%(objectname) %(refname)").out.split(b"\n")
-    here = {name: id_ for id_, _, name in (os.fsdecode(row).partition(" ") for row in rows if row)}
+    here = references(repository)
     moved = {name: f"{aside}/{name.removeprefix('refs/')}" for name, id_ in refs.items() if here.get(name, id_) != id_}
     missing = {name: id_ for name, id_ in refs.items() if name not in here}
-    _create(repository, missing | {moved[name]: refs[name] for name in moved})
+    create(repository, missing | {moved[name]: refs[name] for name in moved})
     return moved
 
 
-def _create(repository: Plumbing, refs: Mapping[str, str]) -> None:
+def references(repository: Plumbing, *below: str) -> dict[str, str]:
+    """See `Repository.references`."""
+    rows = repository.read("for-each-ref", "--format=%(objectname) %(refname)", *below).out.split(b"\n")
+    return {name: id_ for id_, _, name in (os.fsdecode(row).partition(" ") for row in rows if row)}
+
+
+def create(repository: Plumbing, refs: Mapping[str, str]) -> None:
     """Create references, all or none."""
     lines = "".join(f"create {name} {id_}\n" for name, id_ in refs.items())
     repository.write("update-ref", "--stdin", stdin=os.fsencode(lines))

@@ -509,6 +509,14 @@ class Repository(Plumbing):
         bundles.unbundle(self, path)
         return bundles.add_refs(self, refs, aside)
 
+    def references(self, below: str) -> dict[str, str]:
+        """What all references below a name say, also of objects that are not here."""
+        return bundles.references(self, below)
+
+    def add_reference(self, name: str, object_id: str) -> None:
+        """Create a reference that does not exist."""
+        bundles.create(self, {name: object_id})
+
     def roots(self) -> list[str]:
         """The first commits of all that references name."""
         return self.read("rev-list", "--max-parents=0", "--all", "HEAD").text.split()
