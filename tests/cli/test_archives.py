@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.conftest import NewDatabase, git, in_environment
 from workbench.archives.archive import MANIFEST, STORE
 from workbench.state.settings import Settings
 from workbench.store.copying import copy_as_file, hash_tables
+from workbench.store.opening import open_store
 
 pytestmark = pytest.mark.long
 
@@ -38,7 +40,8 @@ def archive(run: Type, penguins: Path, migrated: Settings, tmp_path: Path) -> Pa
     root, home = migrated.project, migrated.home
     (root / "count.txt").write_text("344\n")
     git("checkout", "-q", "-b", "agent/island", cwd=root)
-    git("add", "count.txt", cwd=root)
+    (root / "way").symlink_to(tmp_path)
+    git("add", "count.txt", "way", cwd=root)
     git("commit", "-q", "-m", "Count", cwd=root)
     git("update-ref", "refs/workbench/attempts/1/1", "HEAD", cwd=root)
     git("tag", "-a", "first", "-m", "First", "main", cwd=root)
@@ -190,6 +193,10 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "has an absolute path": (lambda archive: changed(archive, lambda c: moved(c, "/tmp/x")), "ARCHIVE_UNSAFE"),
     "brings a key": (lambda archive: changed(archive, lambda c: moved(c, "state/secrets.key")), "ARCHIVE_UNSAFE"),
+    "has a link in its repository": (
+        lambda archive: changed(archive, lambda c: told(c, within="way", head="refs/heads/agent/island")),
+        "ARCHIVE_UNSAFE",
+    ),
     "has a link": (link, "ARCHIVE_UNSAFE"),
 }
 
@@ -224,6 +231,20 @@ def test_an_archive_is_not_restored_over_something_else(
     git("commit", "-q", "-m", "Another", cwd=other)
     assert code(run("restore", str(archive))) == "ARCHIVE_OF_ANOTHER"
     assert sorted(path.name for path in other.iterdir()) == [".git", "mine.txt"]
+
+
+def test_a_store_that_is_used_or_a_database_that_has_one_keeps_everything_as_it_is(
+    archive: Path, run: Type, migrated: Settings
+) -> None:
+    git("update-ref", "-d", "refs/workbench/attempts/1/1", cwd=migrated.project)
+    (log := migrated.home / "logs" / "worker.log").write_text("newer")
+    before = references(migrated.project)
+    if migrated.database_url is None:
+        with closing(open_store(migrated.database)):
+            assert code(run("restore", str(archive), "--yes")) == "STORE_IN_USE"
+    else:
+        assert code(run("restore", str(archive), "--yes")) == "COPY_NOT_EMPTY"
+    assert (references(migrated.project), log.read_text()) == (before, "newer")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives a file to somebody else")

@@ -212,6 +212,15 @@ def newer(path: Path, version: str) -> Conflict:
     )
 
 
+def unsafe(path: Path, name: str) -> BadInput:
+    """The error for an archive with a name that leads elsewhere."""
+    return BadInput(
+        "ARCHIVE_UNSAFE",
+        f"{path} has {inert_line(name)[:200]!r}, which leads out of the project or is no file that an archive has. "
+        "Nothing was changed. Do not use it.",
+    )
+
+
 def _require_safe(path: Path, members: zipfile.ZipFile, manifest: Manifest) -> None:
     """Refuse names that leave the place where the archive is unpacked, and what is no regular file."""
     listed = members.infolist()
@@ -220,11 +229,7 @@ def _require_safe(path: Path, members: zipfile.ZipFile, manifest: Manifest) -> N
     if not _is_relative(manifest.within):
         wrong.append(manifest.within)
     if wrong:
-        raise BadInput(
-            "ARCHIVE_UNSAFE",
-            f"{path} has {inert_line(wrong[0])[:200]!r}, which leads out of the project or is no file that an archive "
-            "has. Nothing was changed. Do not use it.",
-        )
+        raise unsafe(path, wrong[0])
     if len(listed) != len(manifest.files) + 1 or {info.filename for info in listed} != {MANIFEST, *manifest.files}:
         raise damaged(path, "it has other files than its manifest says")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from workbench.archives.archive import REFS, STATE, STORE, Archive, Manifest, damaged, newer, opened
+from workbench.archives.archive import REFS, STATE, STORE, Archive, Manifest, damaged, newer, opened, unsafe
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.git import Repository
 from workbench.model import wall_clock
@@ -18,7 +18,7 @@ from workbench.state import outside
 from workbench.state.database_note import DatabaseNote
 from workbench.state.settings import Settings
 from workbench.store.backups import hold_closed, new_aside, put
-from workbench.store.copying import copy_to_postgres, hash_tables
+from workbench.store.copying import copy_to_postgres, hash_tables, require_empty
 from workbench.store.examination import read_only
 from workbench.store.mark import mark_of, read_mark
 from workbench.store.migrate import migrate, scripts
@@ -66,8 +66,11 @@ def restore(settings: Settings, path: Path, ask: Callable[[str], None]) -> Resto
             archive.unpack(unpacked)
             _require_store(archive, unpacked / STORE)
             done = Restored(manifest, project)
+            _require_free(settings)
             if is_new:
                 Repository.begin_from_bundle(unpacked / "new", unpacked / REFS, manifest.refs, manifest.head)
+                if not (unpacked / "new" / manifest.within).resolve().is_relative_to(unpacked.resolve()):
+                    raise unsafe(path, manifest.within)
             elif settings.database.exists() and settings.database_url is None:
                 ask(f"{path} takes the place of the store of {project.name}, and its files that of files there.")
             if is_new:
@@ -123,7 +126,7 @@ def _require_place(settings: Settings, archive: Archive, repository: Repository 
     state_directory.check(project)
     if settings.database_url is None and (note := DatabaseNote.of(settings.home)) is not None:
         raise project_store.not_set(settings, note)
-    if repository is None and manifest.refs and (others := sorted(entry.name for entry in project.iterdir())):
+    if repository is None and manifest.refs and (others := _others(project, archive.path)):
         raise Conflict(
             "PLACE_NOT_EMPTY",
             f"{project} has files ({others[0]}), and {archive.path} brings a repository. Restore it into an empty "
@@ -141,6 +144,24 @@ def _require_place(settings: Settings, archive: Archive, repository: Repository 
         )
     for name in manifest.files:
         _require_unlinked(archive, settings.home, name)
+
+
+def _others(project: Path, archive: Path) -> list[str]:
+    """What is in a directory besides the archive."""
+    return sorted(entry.name for entry in project.iterdir() if not entry.samefile(archive))
+
+
+def _require_free(settings: Settings) -> None:
+    """Refuse a store that is in use, or a database that has one, before anything is changed.
+
+    Raises:
+        Conflict: ``STORE_IN_USE``, ``COPY_NOT_EMPTY``.
+    """
+    if settings.home.is_dir():
+        with hold_closed(settings.database):
+            pass
+    if settings.database_url is not None:
+        require_empty(settings.database_url.conninfo)
 
 
 def _require_unlinked(archive: Archive, home: Path, name: str) -> None:
