@@ -247,6 +247,21 @@ def test_a_store_that_is_used_or_a_database_that_has_one_keeps_everything_as_it_
     assert (references(migrated.project), log.read_text()) == (before, "newer")
 
 
+@pytest.mark.sqlite("an archive is the same on every store")
+def test_a_project_within_its_repository_comes_back_where_it_was(
+    repository: Path, run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "inner").mkdir()
+    monkeypatch.setenv("WORKBENCH_PROJECT", str(repository / "inner"))
+    run("init")
+    (archive := tmp_path / "elsewhere" / "inner.archive").parent.mkdir()
+    assert run("backup", str(archive)).status == 0
+    monkeypatch.setenv("WORKBENCH_PROJECT", str(archive.parent))
+    assert data(run("--json", "restore", str(archive)))["project"] == str(archive.parent / "inner")
+    assert (archive.parent / "inner" / ".aiswarm" / "coordination.db").exists()
+    assert (archive.parent / "README.md").exists()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives a file to somebody else")
 @pytest.mark.sqlite("an archive is the same on every store")
 def test_an_archive_of_another_user_is_refused(archive: Path, run: Type) -> None:

@@ -79,13 +79,20 @@ def restore(settings: Settings, path: Path, ask: Callable[[str], None]) -> Resto
             elif repository is not None and manifest.refs:
                 aside = f"refs/workbench/restored/{manifest.made_at}"
                 done.moved = repository.restore_refs(unpacked / REFS, manifest.refs, aside)
-            _put_state(Settings.load(project) if is_new else settings, unpacked, done)
+            _put_state(_at(project, settings), unpacked, done)
         return done
+
+
+def _at(project: Path, settings: Settings) -> Settings:
+    """The settings of a project that may just have come, which names no other database than was asked for."""
+    if project == settings.project:
+        return settings
+    project.mkdir(parents=True, exist_ok=True)  # git has no directory without files
+    return Settings.load(project).model_copy(update={"database_url": settings.database_url})
 
 
 def _put_state(settings: Settings, unpacked: Path, done: Restored) -> None:
     """Put files, then the store, in their places."""
-    settings.project.mkdir(parents=True, exist_ok=True)
     state_directory.create(settings)
     now = wall_clock()
     with hold_closed(settings.database):
