@@ -2,61 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 import json
-import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Type, code, data
+from tests import given
+from tests.chance import SOAK, chance
+from tests.cli.conftest import ARCHIVED, ARCHIVED_SECRET, Type, code, data
 from tests.conftest import NewDatabase, git, in_environment
-from workbench.archives.archive import MANIFEST, STORE
+from workbench.app import Workbench
+from workbench.archives.archive import KEPT, STORE, opened
+from workbench.archives.making import back_up
+from workbench.state.restore_note import PLACE
 from workbench.state.settings import Settings
 from workbench.store.copying import copy_as_file, hash_tables
 from workbench.store.opening import open_store
 
 pytestmark = pytest.mark.long
-
-SECRET = "sk-ant-api03-" + "Zx9" * 20
-FILES = {
-    "logs/worker.log": "It counted 344.\n",
-    "agent_sessions/1/session.jsonl": "{}\n",
-    "runs/first/out.ipynb": "{}",
-    "agents/counter.md": "---\nname: counter\n---\nCount.\n",
-    "trash/old.bundle": "a bundle",
-}
-
-
-@pytest.fixture
-def archive(run: Type, penguins: Path, migrated: Settings, tmp_path: Path) -> Path:
-    """An archive of a project with two tasks, a kept attempt, a tag and files, and with secrets."""
-    root, home = migrated.project, migrated.home
-    (root / "count.txt").write_text("344\n")
-    git("checkout", "-q", "-b", "agent/island", cwd=root)
-    (root / "way").symlink_to(tmp_path)
-    git("add", "count.txt", "way", cwd=root)
-    git("commit", "-q", "-m", "Count", cwd=root)
-    git("update-ref", "refs/workbench/attempts/1/1", "HEAD", cwd=root)
-    git("tag", "-a", "first", "-m", "First", "main", cwd=root)
-    git("checkout", "-q", "main", cwd=root)
-    for name, text in FILES.items():
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text(text)
-    for name in ("secrets.key", "environments/a.json", "koi/key.pem", "server.json"):
-        (home / name).parent.mkdir(exist_ok=True)
-        (home / name).write_text(SECRET)
-    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"x": {"command": "x", "env": {"API_KEY": SECRET}}}}))
-    told = run("backup", str(tmp_path / "project.archive"))
-    assert (told.status, told.err) == (0, "")
-    assert "Left out, since they may hold secrets: mcp.json." in told.out
-    return tmp_path / "project.archive"
 
 
 def rows(settings: Settings, place: Path) -> dict[str, tuple[int, str]]:
@@ -70,6 +42,20 @@ def rows(settings: Settings, place: Path) -> dict[str, tuple[int, str]]:
 def references(project: Path) -> str:
     """All references of a repository, and what is checked out."""
     return git("for-each-ref", cwd=project) + git("symbolic-ref", "HEAD", cwd=project)
+
+
+def secrets_in(archive: Path, home: Path) -> list[str]:
+    """The files of an archive with a secret that was planted, or with what a file has that belongs to no archive."""
+    files = [path for path in home.iterdir() if path.is_file() and path.name not in KEPT]
+    secret = {text.strip() for path in files if "coordination" not in path.name if (text := path.read_text())}
+    with zipfile.ZipFile(archive) as members:
+        content = {name: members.read(name) for name in members.namelist()}
+    assert len(secret) > 2
+    return [
+        name
+        for name, bytes_ in content.items()
+        if any(value.encode() in bytes_ for value in secret | {ARCHIVED_SECRET, "Tn4kQ8wZr2Lx"})
+    ]
 
 
 def test_an_archive_becomes_the_same_project_in_an_empty_directory(
@@ -87,8 +73,7 @@ def test_an_archive_becomes_the_same_project_in_an_empty_directory(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("WORKBENCH_PROJECT", str(place))
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
-    with zipfile.ZipFile(archive) as members:
-        assert all(SECRET.encode() not in members.read(name) for name in members.namelist())
+    assert not secrets_in(archive, migrated.home)
     data(run("--json", "restore", str(archive)))
     restored = Settings.load(place)
     (tmp_path / "before").mkdir()
@@ -96,7 +81,7 @@ def test_an_archive_becomes_the_same_project_in_an_empty_directory(
     assert rows(restored, tmp_path / "after") == rows(migrated, tmp_path / "before")
     assert references(place) == references(migrated.project)
     assert git("status", "--porcelain", cwd=place) == git("status", "--porcelain", cwd=migrated.project)
-    assert {name: (restored.home / name).read_text() for name in FILES} == FILES
+    assert {name: (restored.home / name).read_text() for name in ARCHIVED} == ARCHIVED
     assert sorted(path.name for path in place.iterdir()) == [".aiswarm", ".git", "README.md"]
     assert len(data(run("--json", "tasks"))) == 2
     assert code(run("backup", str(archive))) == "ARCHIVE_EXISTS"
@@ -107,7 +92,7 @@ def test_an_archive_takes_the_place_of_the_state_of_its_own_project(
     archive: Path, run: Type, migrated: Settings
 ) -> None:
     root = migrated.project
-    run("cancel", "1", "--yes")
+    assert run("cancel", "1").status == 0
     (migrated.home / "logs" / "worker.log").write_text("newer")
     git("update-ref", "-d", "refs/workbench/attempts/1/1", cwd=root)
     git("commit", "-q", "--allow-empty", "-m", "Newer", cwd=root)
@@ -125,117 +110,14 @@ def test_an_archive_takes_the_place_of_the_state_of_its_own_project(
     assert (moved[0], git("rev-parse", "main", cwd=root)) == ("refs/heads/main", newer)
     assert git("rev-parse", moved[1], cwd=root) == git("rev-parse", "main~", cwd=root)
     assert git("rev-parse", "refs/workbench/attempts/1/1", cwd=root) == git("rev-parse", "agent/island", cwd=root)
-
-
-def changed(archive: Path, change: Callable[[dict[str, bytes]], object]) -> None:
-    """Write an archive anew with other members."""
-    with zipfile.ZipFile(archive) as members:
-        content = {name: members.read(name) for name in members.namelist()}
-    change(content)
-    with zipfile.ZipFile(archive, "w") as members:
-        for name, bytes_ in content.items():
-            members.writestr(name, bytes_)
-
-
-def told(content: dict[str, bytes], **values: Any) -> None:
-    """Say something else in the manifest."""
-    content[MANIFEST] = json.dumps(json.loads(content[MANIFEST]) | values).encode()
-
-
-def moved(content: dict[str, bytes], name: str) -> None:
-    """Give a file of the archive another name."""
-    manifest = json.loads(content[MANIFEST])
-    manifest["files"][name] = manifest["files"].pop("state/logs/worker.log")
-    content[name] = content.pop("state/logs/worker.log")
-    told(content, files=manifest["files"])
-
-
-def link(archive: Path) -> None:
-    """Add a link to the archive."""
-    info = zipfile.ZipInfo("state/logs/link")
-    info.external_attr = (stat.S_IFLNK | 0o777) << 16
-    with zipfile.ZipFile(archive, "a") as members:
-        members.writestr(info, "/etc/passwd")
-
-
-def of_the_future(content: dict[str, bytes]) -> None:
-    """Give the store a migration that this program does not know."""
-    with sqlite3.connect(":memory:") as db:
-        db.deserialize(content[STORE])
-        db.execute(
-            "UPDATE migration_history SET migration_name = '999' WHERE id = (SELECT MAX(id) FROM migration_history)"
-        )
-        db.commit()
-        content[STORE] = db.serialize()
-    manifest = json.loads(content[MANIFEST])
-    (file := Path(os.environ["WORKBENCH_PROJECT"]).parent / "future.db").write_bytes(content[STORE])
-    manifest["files"][STORE] |= {"bytes": len(content[STORE]), "sha256": hashlib.sha256(content[STORE]).hexdigest()}
-    told(content, files=manifest["files"], tables=hash_tables(file))
-
-
-FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "is cut": (lambda archive: os.truncate(archive, archive.stat().st_size * 2 // 3), "ARCHIVE_DAMAGED"),
-    "is empty": (lambda archive: os.truncate(archive, 0), "ARCHIVE_DAMAGED"),
-    "has other bytes": (
-        lambda archive: changed(archive, lambda c: c.update({STORE: c[STORE] + b" "})),
-        "ARCHIVE_DAMAGED",
-    ),
-    "has other rows": (
-        lambda archive: changed(archive, lambda c: told(c, tables={"tasks": [1, "0"]})),
-        "ARCHIVE_DAMAGED",
-    ),
-    "lacks a file": (lambda archive: changed(archive, lambda c: c.pop("state/logs/worker.log")), "ARCHIVE_DAMAGED"),
-    "is of a newer version": (lambda archive: changed(archive, lambda c: told(c, format=2, more=1)), "ARCHIVE_NEWER"),
-    "has a newer store": (lambda archive: changed(archive, of_the_future), "ARCHIVE_NEWER"),
-    "leaves its place": (
-        lambda archive: changed(archive, lambda c: moved(c, "state/logs/../../../x")),
-        "ARCHIVE_UNSAFE",
-    ),
-    "has an absolute path": (lambda archive: changed(archive, lambda c: moved(c, "/tmp/x")), "ARCHIVE_UNSAFE"),
-    "brings a key": (lambda archive: changed(archive, lambda c: moved(c, "state/secrets.key")), "ARCHIVE_UNSAFE"),
-    "has a link in its repository": (
-        lambda archive: changed(archive, lambda c: told(c, within="way", head="refs/heads/agent/island")),
-        "ARCHIVE_UNSAFE",
-    ),
-    "has a link": (link, "ARCHIVE_UNSAFE"),
-}
-
-
-@pytest.mark.sqlite("an archive is the same on every store")
-def test_a_bad_archive_is_refused_in_one_line_and_nothing_is_written(
-    archive: Path, run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sound = archive.read_bytes()
-    place = tmp_path / "empty"
-    place.mkdir()
-    monkeypatch.setenv("WORKBENCH_PROJECT", str(place))
-    for fault, (make, expected) in FAULTS.items():
-        archive.write_bytes(sound)
-        make(archive)
-        ran = run("restore", str(archive))
-        assert (fault, code(ran), ran.err.count("\n")) == (fault, expected, 1)
-        assert (fault, list(place.iterdir())) == (fault, [])
-
-
-@pytest.mark.sqlite("an archive is the same on every store")
-def test_an_archive_is_not_restored_over_something_else(
-    archive: Path, run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    monkeypatch.setenv("WORKBENCH_PROJECT", str(other))
-    (other / "mine.txt").write_text("mine")
-    assert code(run("restore", str(archive))) == "PLACE_NOT_EMPTY"
-    git("init", "-q", cwd=other)
-    git("add", ".", cwd=other)
-    git("commit", "-q", "-m", "Another", cwd=other)
-    assert code(run("restore", str(archive))) == "ARCHIVE_OF_ANOTHER"
-    assert sorted(path.name for path in other.iterdir()) == [".git", "mine.txt"]
+    again = data(run("--json", "restore", str(archive), "--yes"))
+    assert (again["moved"], git("rev-parse", "main", cwd=root)) == (done["moved"], newer)
 
 
 def test_a_store_that_is_used_or_a_database_that_has_one_keeps_everything_as_it_is(
     archive: Path, run: Type, migrated: Settings
 ) -> None:
+    assert run("cancel", "1").status == 0
     git("update-ref", "-d", "refs/workbench/attempts/1/1", cwd=migrated.project)
     (log := migrated.home / "logs" / "worker.log").write_text("newer")
     before = references(migrated.project)
@@ -254,6 +136,8 @@ def test_a_project_within_its_repository_comes_back_where_it_was(
     (repository / "inner").mkdir()
     monkeypatch.setenv("WORKBENCH_PROJECT", str(repository / "inner"))
     run("init")
+    (broken := repository / ".git/refs/workbench/attempts/98/1").parent.mkdir(parents=True)
+    broken.write_text("1" * 40 + "\n")
     (archive := tmp_path / "elsewhere" / "inner.archive").parent.mkdir()
     assert run("backup", str(archive)).status == 0
     monkeypatch.setenv("WORKBENCH_PROJECT", str(archive.parent))
@@ -262,8 +146,76 @@ def test_a_project_within_its_repository_comes_back_where_it_was(
     assert (archive.parent / "README.md").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives a file to somebody else")
-@pytest.mark.sqlite("an archive is the same on every store")
-def test_an_archive_of_another_user_is_refused(archive: Path, run: Type) -> None:
-    os.chown(archive, 65_534, -1)
-    assert code(run("restore", str(archive), "--yes")) == "ARCHIVE_NOT_YOURS"
+@pytest.mark.timeout(120)
+def test_a_restore_that_is_killed_is_told_and_completed_by_the_next_one(
+    archive: Path, migrated: Settings, tmp_path: Path, new_database: NewDatabase
+) -> None:
+    (place := tmp_path / "place").mkdir()
+    git("clone", "-q", str(migrated.project), str(clone := tmp_path / "clone"), cwd=tmp_path)
+    git("commit", "-q", "--allow-empty", "-m", "Newer", cwd=clone)
+    (tmp_path / "counted").mkdir()
+    moments, jobs = chance("kills"), list[dict[str, Any]]()
+
+    def job(directory: Path, database: Mapping[str, Any], *words: str, at: float | None = None) -> None:
+        environment = {**in_environment(database), "WORKBENCH_PROJECT": str(directory)}
+        jobs.append({"words": ["--json", *words], "environment": environment, "at": at})
+
+    job(tmp_path / "counted", new_database(), "restore", str(archive))
+    directories = [place, clone] if SOAK else [moments.choice([place, clone])]
+    databases = {directory: new_database() for directory in directories}
+    for directory, database in databases.items():
+        for _ in range(1 + 20 * SOAK):
+            job(directory, database, "restore", str(archive), "--yes", at=moments.random())
+            job(directory, database, "tasks")
+            job(directory, database, "restore", str(archive), "--yes")
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.cli.killed"], input=json.dumps(jobs), text=True, capture_output=True, check=True
+    )
+    counted, *answers = map(json.loads, ran.stdout.splitlines())
+    assert counted["status"] == 0
+    for killed, seen, again in zip(answers[::3], answers[1::3], answers[2::3], strict=True):
+        assert (again["status"], again["err"]) == (0, ""), (killed, seen)
+        if seen["status"]:
+            assert json.loads(seen["err"])["code"] == "RESTORE_UNFINISHED"
+        else:
+            assert len(json.loads(seen["out"])) in (0, 2)
+    ours = rows(migrated, tmp_path)
+    for directory, database in databases.items():
+        restored = Settings.load(directory).model_copy(update=database)
+        assert rows(restored, directory) == ours
+        kept = git("for-each-ref", "refs/workbench/attempts", cwd=directory)
+        assert "attempts" in kept in references(migrated.project)
+        assert directory is clone or references(directory) == references(migrated.project)
+        assert {name: (restored.home / name).read_text() for name in ARCHIVED} == ARCHIVED
+        assert not (directory / PLACE).exists()
+
+
+@pytest.mark.anyio
+async def test_an_archive_that_is_made_during_work_has_a_state_that_existed(
+    workbench: Workbench, tmp_path: Path
+) -> None:
+    counted, backing_up = 0, asyncio.Event()
+
+    async def work() -> None:
+        nonlocal counted
+        while not backing_up.is_set():
+            await given.task(workbench)
+            counted += 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(8):
+            group.create_task(work())
+        while counted < 20:
+            await asyncio.sleep(0)
+        before = counted
+        await asyncio.to_thread(back_up, workbench.settings, tmp_path / "archive")
+        after = counted + 8
+        backing_up.set()
+    with opened(tmp_path / "archive") as archive:
+        archive.unpack(tmp_path / "unpacked")
+    with closing(sqlite3.connect(tmp_path / "unpacked" / STORE)) as db:
+        (counts,) = db.execute(
+            "SELECT (SELECT COUNT(*) FROM tasks), (SELECT MAX(id) FROM tasks), (SELECT COUNT(*) FROM task_status), "
+            "(SELECT COUNT(*) FROM events WHERE kind = 'task.created')"
+        )
+    assert (len(set(counts)), before <= counts[0] <= after) == (1, True)

@@ -6,24 +6,30 @@ import hashlib
 import json
 import os
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused
+from workbench.git.names import is_object_id
 from workbench.model import Wire
 from workbench.present.inert import inert_line
+from workbench.system import file_lock
+from workbench.system.tree_removal import remove_tree
 
 FORMAT = 1
 """Its version, which grows when an older Workbench could not restore it."""
 MANIFEST = "manifest.json"
 STORE = "store.db"
 REFS = "refs.bundle"
+LOCK = "lock"
+"""The lock of a directory in which an archive is made or unpacked."""
 STATE = "state"
 """The folder with the files of the state directory."""
 KEPT = (
@@ -31,10 +37,20 @@ KEPT = (
     *("logs", "runs", "executions", "agent_sessions", "trash"),
 )
 """The entries of the state directory that are kept. All others hold secrets, or belong to processes and this place."""
-LARGEST_MANIFEST = 256 << 20
+LARGEST_MANIFEST = 64 << 20
+"""Enough for 300,000 files."""
 _CHUNK = 1 << 20
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, NotImplementedError, RuntimeError, ValueError),
+    *(OverflowError, struct.error),
+)
+"""What reading a ZIP file, or JSON, of any bytes raises."""
 _QUICK = 1
 """The level of compression: of a store, the best takes five times as long and saves a tenth."""
+
+
+MOST_ROOTS = 100
 
 
 class ArchivedFile(Wire):
@@ -56,7 +72,7 @@ class Manifest(Wire):
         tables: the count and the hash of each table's rows; see `store.copying.RowHash`.
         refs: the repository's references, and what each names.
         head: the branch that is checked out, by full name, or the commit; empty without a repository.
-        roots: the repository's first commits.
+        roots: the repository's first commits, or some of them.
         left_out: files that may hold secrets.
     """
 
@@ -71,7 +87,7 @@ class Manifest(Wire):
     files: dict[str, ArchivedFile]
     refs: dict[str, str]
     head: str
-    roots: list[str]
+    roots: list[str] = Field(max_length=MOST_ROOTS)
     left_out: list[str]
 
     @property
@@ -79,9 +95,20 @@ class Manifest(Wire):
         """What its files take when they are unpacked."""
         return sum(file.bytes for file in self.files.values())
 
+    @property
+    def digest(self) -> str:
+        """Tells it from others."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
 
 class ArchiveWriter:
     """Writes an archive: its files first, the manifest last."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._zip.close()
 
     def __init__(self, file: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_QUICK)
@@ -102,9 +129,15 @@ class ArchiveWriter:
         self.files[name] = ArchivedFile(bytes=count, sha256=digest, mode=status.st_mode & 0o755)
 
     def finish(self, manifest: Manifest) -> None:
-        """Add the manifest."""
-        self._zip.writestr(MANIFEST, manifest.model_dump_json())
-        self._zip.close()
+        """Add the manifest.
+
+        Raises:
+            Conflict: ``ARCHIVE_TOO_LARGE``.
+        """
+        text = manifest.model_dump_json()
+        if len(text.encode()) > LARGEST_MANIFEST:
+            raise too_large(f"{len(manifest.files):,} files are more than an archive can have.")
+        self._zip.writestr(MANIFEST, text)
 
 
 class Archive:
@@ -143,7 +176,7 @@ class Archive:
         try:
             with self._zip.open(name) as member:
                 found = _copy(member, output, file.bytes + 1)
-        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError) as error:
+        except _UNREADABLE as error:
             raise damaged(self.path, f"{name}: {error}") from error
         if found != (file.bytes, file.sha256):
             raise damaged(self.path, f"{name} is not what the manifest says")
@@ -166,7 +199,7 @@ def opened(path: Path) -> Iterator[Archive]:
             )
         try:
             members = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        except _UNREADABLE as error:
             raise damaged(path, str(error)) from error
         with members:
             manifest = _manifest(path, members)
@@ -176,6 +209,8 @@ def opened(path: Path) -> Iterator[Archive]:
 
 def is_archive(path: Path) -> bool:
     """Whether a file is to be taken for an archive: it is no database of SQLite."""
+    if not path.is_file():
+        raise damaged(path, "it is no file")
     with path.open("rb") as file:
         return not file.read(16).startswith(b"SQLite format 3")
 
@@ -196,10 +231,7 @@ def _manifest(path: Path, members: zipfile.ZipFile) -> Manifest:
         if isinstance(raw, dict) and isinstance(raw.get("format"), int) and raw["format"] > FORMAT:
             raise newer(path, str(raw.get("workbench")))
         return Manifest.model_validate(raw)
-    except (
-        *(zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError),
-        *(ValueError, ValidationError, RecursionError),
-    ) as error:
+    except _UNREADABLE as error:
         raise damaged(path, f"its manifest cannot be read ({type(error).__name__})") from error
 
 
@@ -210,6 +242,44 @@ def newer(path: Path, version: str) -> Conflict:
         f"{path} was made by a newer Workbench ({inert_line(version)[:40]}). Nothing was changed. Upgrade Workbench, "
         "and restore it then.",
     )
+
+
+def too_large(reason: str) -> Conflict:
+    """The error for an archive that would be larger, or take more space, than one may."""
+    return Conflict("ARCHIVE_TOO_LARGE", f"{reason} Nothing was changed.")
+
+
+def require_size(manifest: Manifest, most: int) -> None:
+    """Refuse an archive that takes more bytes than `most` when it is unpacked.
+
+    Raises:
+        Conflict: ``ARCHIVE_TOO_LARGE``.
+    """
+    if manifest.bytes > most:
+        raise too_large(f"Its files take {manifest.bytes:,} bytes, and max_archive_bytes is {most:,}: raise it.")
+
+
+@contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """Work in a directory, which is made, and in which nobody else works meanwhile.
+
+    Raises:
+        Conflict: ``ARCHIVE_IN_WORK``. Unavailable: ``PROJECT_UNWRITABLE``. OSError: it cannot be made.
+    """
+    directory.mkdir(mode=0o700, exist_ok=True)
+    if directory.is_symlink():
+        raise OSError(f"{directory} is a link")
+    with file_lock.held(directory / LOCK) as is_held:
+        if not is_held:
+            raise Conflict("ARCHIVE_IN_WORK", f"Another process works in {directory}. Wait until it has ended.")
+        yield
+
+
+def clear(directory: Path, *kept: str) -> None:
+    """Remove what an earlier work left that was cut off."""
+    for entry in directory.iterdir():
+        if entry.name not in (LOCK, *kept):
+            remove_tree(entry)
 
 
 def unsafe(path: Path, name: str) -> BadInput:
@@ -225,18 +295,21 @@ def _require_safe(path: Path, members: zipfile.ZipFile, manifest: Manifest) -> N
     """Refuse names that leave the place where the archive is unpacked, and what is no regular file."""
     listed = members.infolist()
     wrong = [info.filename for info in listed if not _is_regular(info)]
-    wrong += [name for name in manifest.files if not _is_within(name)]
-    if not _is_relative(manifest.within):
+    above = {str(parent) for name in manifest.files for parent in PurePosixPath(name).parents}
+    wrong += [name for name in manifest.files if not _is_within(name) or name in above]
+    if not _is_relative(manifest.within) or ".git" in PurePosixPath(manifest.within.lower()).parts:
         wrong.append(manifest.within)
     if wrong:
         raise unsafe(path, wrong[0])
+    if manifest.refs and manifest.head not in manifest.refs and not is_object_id(manifest.head):
+        raise damaged(path, "its manifest does not say what is checked out")
     if len(listed) != len(manifest.files) + 1 or {info.filename for info in listed} != {MANIFEST, *manifest.files}:
         raise damaged(path, "it has other files than its manifest says")
 
 
 def _is_regular(info: zipfile.ZipInfo) -> bool:
     mode = info.external_attr >> 16
-    return not info.is_dir() and (stat.S_IFMT(mode) in (0, stat.S_IFREG))
+    return not info.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG) and info.compress_type in _METHODS
 
 
 def _is_within(name: str) -> bool:

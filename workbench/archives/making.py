@@ -7,20 +7,24 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from workbench.archives.archive import (
     FORMAT,
     KEPT,
+    MOST_ROOTS,
     REFS,
     STATE,
     STORE,
     ArchiveWriter,
     Manifest,
+    alone,
+    clear,
     opened,
+    require_size,
 )
 from workbench.errors import BadInput, Conflict
 from workbench.git import Repository
+from workbench.git.run import run
 from workbench.model import __version__, wall_clock
 from workbench.rules.secrets.forms import masked_by_form
 from workbench.state import outside
@@ -29,9 +33,13 @@ from workbench.store.backups import copy_file, failed, sync
 from workbench.store.copying import copy_as_file, hash_tables
 from workbench.store.examination import read_only, require_whole
 from workbench.store.mark import mark_of
+from workbench.system.tree_removal import remove_tree
 
-MAY_HOLD_SECRETS = ("mcp.json", "settings.toml")
-"""What a person writes with her own hand, perhaps with a key in it."""
+FINISHED = "archive"
+GIT_SECONDS = 60.0
+
+WRITTEN_BY_HAND = ("agents", "allowlist.txt", "mcp.json", "personas", "profiles", "settings.toml")
+"""What a person writes, perhaps with a key in it."""
 
 
 def back_up(settings: Settings, path: Path) -> Manifest:
@@ -41,18 +49,25 @@ def back_up(settings: Settings, path: Path) -> Manifest:
     unless it was removed meanwhile.
 
     Raises:
-        Conflict: ``ARCHIVE_EXISTS``, ``REPOSITORY_SHALLOW``. Unavailable: ``BACKUP_FAILED``; the store cannot be read.
+        Conflict: ``ARCHIVE_EXISTS``, ``ARCHIVE_IN_WORK``, ``ARCHIVE_TOO_LARGE``, ``REPOSITORY_SHALLOW``.
+        BadInput: the repository cannot be used. Unavailable: ``BACKUP_FAILED``; the store cannot be read.
     """
-    if os.path.lexists(path):
-        raise Conflict("ARCHIVE_EXISTS", f"{path} exists already. Choose another name; nothing was changed.")
+    place = path.with_name(f".{path.name}.unfinished")
     try:
-        with TemporaryDirectory(prefix=".archive-", dir=path.parent) as directory:
-            manifest = _make(settings, Path(directory))
-            finished = Path(directory) / "archive"
-            with opened(finished) as archive:
-                archive.verify()
-            sync(finished)
-            finished.rename(path)
+        with alone(place):
+            try:
+                clear(place)
+                if os.path.lexists(path):
+                    raise Conflict(
+                        "ARCHIVE_EXISTS", f"{path} exists already. Choose another name; nothing was changed."
+                    )
+                manifest = _make(settings, place)
+                with opened(place / FINISHED) as archive:
+                    archive.verify()
+                sync(place / FINISHED)
+                (place / FINISHED).rename(path)
+            finally:
+                remove_tree(place)
     except (OSError, sqlite3.Error) as error:
         raise failed(path, error) from error
     return manifest
@@ -62,15 +77,15 @@ def _make(settings: Settings, place: Path) -> Manifest:
     store, bundle = place / STORE, place / REFS
     _copy_store(settings, store)
     repository = _repository(settings)
-    with os.fdopen(os.open(place / "archive", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        writer = ArchiveWriter(file)
+    descriptor = os.open(place / FINISHED, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file, ArchiveWriter(file) as writer:
         writer.add(STORE, store)
         refs = repository.write_whole_bundle(bundle) if repository else {}
         if repository:
             writer.add(REFS, bundle)
         left_out = []
         for name, path in _files(settings.home):
-            if name in MAY_HOLD_SECRETS and holds_secret(path):
+            if name.partition("/")[0] in WRITTEN_BY_HAND and holds_secret(path):
                 left_out.append(name)
             else:
                 writer.add(f"{STATE}/{name}", path)
@@ -86,9 +101,10 @@ def _make(settings: Settings, place: Path) -> Manifest:
             files=writer.files,
             refs=refs,
             head=_head(repository) if repository else "",
-            roots=repository.roots() if repository else [],
+            roots=repository.roots()[:MOST_ROOTS] if repository else [],
             left_out=left_out,
         )
+        require_size(manifest, settings.max_archive_bytes)
         writer.finish(manifest)
     return manifest
 
@@ -102,9 +118,16 @@ def _copy_store(settings: Settings, path: Path) -> None:
 
 
 def _repository(settings: Settings) -> Repository | None:
+    """The project's repository, if it has one with a commit.
+
+    Raises:
+        BadInput: it cannot be used, so its commits would not be in the archive.
+    """
     try:
         return Repository.open(settings.project)
-    except BadInput:  # none, or one without a commit
+    except BadInput:
+        if run(["for-each-ref", "--count=1"], settings.project, {}, GIT_SECONDS).out:
+            raise
         return None
 
 

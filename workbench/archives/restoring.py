@@ -7,22 +7,38 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from filecmp import cmp
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from workbench.archives.archive import REFS, STATE, STORE, Archive, Manifest, damaged, newer, opened, unsafe
+from workbench.archives.archive import (
+    REFS,
+    STATE,
+    STORE,
+    Archive,
+    Manifest,
+    alone,
+    clear,
+    damaged,
+    newer,
+    opened,
+    require_size,
+    unsafe,
+)
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.git import Repository
 from workbench.model import wall_clock
+from workbench.present.inert import inert_line
 from workbench.state import outside
 from workbench.state.database_note import DatabaseNote
+from workbench.state.restore_note import PLACE, RestoreNote, unfinished
 from workbench.state.settings import Settings
 from workbench.store.backups import hold_closed, new_aside, put
-from workbench.store.copying import copy_to_postgres, hash_tables, require_empty
+from workbench.store.copying import compare_stores, copy_to_postgres, hash_tables
 from workbench.store.examination import read_only
 from workbench.store.mark import mark_of, read_mark
 from workbench.store.migrate import migrate, scripts
 from workbench.store.sqlite_connection import connect
+from workbench.system.tree_removal import remove_tree
 from workbench.trust import project_store, state_directory
 
 
@@ -45,42 +61,140 @@ class Restored:
 def restore(settings: Settings, path: Path, ask: Callable[[str], None]) -> Restored:
     """Restore an archive. Blocks.
 
-    Everything is unpacked and verified before anything is changed. If it is killed, it can be done again.
+    Everything is unpacked and verified beside its places, and whatever refuses it does so, before anything is changed.
+    If it is killed while files are put in their places, the project is refused until it was done again: see
+    `RestoreNote`.
 
     Args:
         ask: returns once the person agrees that a store that is there is replaced.
 
     Raises:
-        BadInput, Refused, Conflict: see `archive.opened`. Conflict: ``ARCHIVE_OF_ANOTHER``, ``PLACE_NOT_EMPTY``,
-            ``STORE_IN_USE``, ``COPY_NOT_EMPTY``. Unavailable: ``RESTORE_FAILED``.
+        BadInput, Refused, Conflict: see `archive.opened`. Conflict: ``ARCHIVE_OF_ANOTHER``, ``ARCHIVE_TOO_LARGE``,
+            ``ARCHIVE_IN_WORK``, ``PLACE_NOT_EMPTY``, ``RESTORE_UNFINISHED``, ``STORE_IN_USE``, ``COPY_NOT_EMPTY``.
+            Unavailable: ``RESTORE_FAILED``.
     """
-    with _failures(), opened(path) as archive:
-        manifest = archive.manifest
-        repository = _repository(settings.project)
-        is_new = repository is None and bool(manifest.refs)
+    with _failures(), opened(path) as archive, alone(settings.project / PLACE):
+        try:
+            work = _prepare(settings, archive)
+            if not work.is_new and (settings.database.exists() or DatabaseNote.of(settings.home)):
+                ask(f"{path} takes the place of the store of {work.project.name}, and its files that of files there.")
+            return _put_in_place(settings, archive, work)
+        finally:
+            if RestoreNote.of(settings.project) is None:
+                remove_tree(settings.project / PLACE)
+
+
+@dataclass
+class _Work:
+    """What is to be put in its place.
+
+    Args:
+        project: the root of the project, which may be within its repository.
+        repository: the one that is there, whose references are to be completed; None if there is none to complete.
+        is_new: whether the archive brings the repository, which is in `new` then.
+    """
+
+    project: Path
+    place: Path
+    repository: Repository | None
+    is_new: bool
+
+    @property
+    def unpacked(self) -> Path:
+        return self.place / "unpacked"
+
+    @property
+    def new(self) -> Path:
+        return self.place / "new"
+
+
+def _prepare(settings: Settings, archive: Archive) -> _Work:
+    """Unpack an archive, and refuse it if it does not fit; goes on with one whose restoring was cut off."""
+    top, manifest = settings.project, archive.manifest
+    note = RestoreNote.of(top)
+    if note and note.digest != manifest.digest:
+        raise unfinished(top, note)
+    repository = _repository(top)
+    is_new = note.is_new if note else repository is None and bool(manifest.refs)
+    work = _Work(top / manifest.within if is_new else top, top / PLACE, None if is_new else repository, is_new)
+    if note is None:
         _require_place(settings, archive, repository)
-        project = settings.project / manifest.within if is_new else settings.project
-        _require_room(settings.project, manifest)
-        with TemporaryDirectory(prefix=".restoring-", dir=settings.project) as directory:
-            unpacked = Path(directory)
-            archive.unpack(unpacked)
-            _require_store(archive, unpacked / STORE)
-            done = Restored(manifest, project)
-            _require_free(settings)
-            if is_new:
-                Repository.begin_from_bundle(unpacked / "new", unpacked / REFS, manifest.refs, manifest.head)
-                if not (unpacked / "new" / manifest.within).resolve().is_relative_to(unpacked.resolve()):
-                    raise unsafe(path, manifest.within)
-            elif settings.database.exists() and settings.database_url is None:
-                ask(f"{path} takes the place of the store of {project.name}, and its files that of files there.")
-            if is_new:
-                for entry in sorted((unpacked / "new").iterdir(), key=lambda path: path.name != ".git"):
-                    entry.rename(settings.project / entry.name)
-            elif repository is not None and manifest.refs:
-                aside = f"refs/workbench/restored/{manifest.made_at}"
-                done.moved = repository.restore_refs(unpacked / REFS, manifest.refs, aside)
-            _put_state(_at(project, settings), unpacked, done)
-        return done
+    require_size(manifest, settings.max_archive_bytes)
+    clear(work.place, *(("new", "note.json") if note else ()))
+    _require_room(work.place, manifest)
+    work.unpacked.mkdir()
+    archive.unpack(work.unpacked)
+    _require_store(archive, work.unpacked / STORE)
+    if not manifest.refs or (is_new and note):
+        return work
+    if work.repository is not None:
+        refs = work.repository.add_objects(work.unpacked / REFS)
+    else:
+        refs = Repository.begin_from_bundle(work.new, work.unpacked / REFS, manifest.head)
+        _require_free_place(archive, work)
+    if refs != manifest.refs:
+        raise damaged(archive.path, "its references differ from the manifest")
+    return work
+
+
+def _require_free_place(archive: Archive, work: _Work) -> None:
+    """Refuse a repository in which the project's place is a link to elsewhere, or that has its state."""
+    place = work.new / archive.manifest.within
+    if not place.resolve().is_relative_to(work.new.resolve()):
+        raise unsafe(archive.path, archive.manifest.within)
+    if place.is_dir() and (names := state_directory.tracked(place)):
+        raise unsafe(archive.path, names[0])
+
+
+def _put_in_place(settings: Settings, archive: Archive, work: _Work) -> Restored:
+    manifest, done = archive.manifest, Restored(archive.manifest, work.project)
+    note = RestoreNote(str(archive.path), manifest.digest, work.is_new)
+    if work.is_new:
+        _copy_to_database(work, settings)
+        note.write(settings.project)
+        _move_entries(work.new, settings.project)
+    here = _at(work.project, settings)
+    state_directory.create(here)
+    now = wall_clock()
+    with hold_closed(here.database):
+        if not work.is_new:
+            _copy_to_database(work, settings)
+        note.write(settings.project)
+        if work.repository is not None:
+            aside = f"refs/workbench/restored/{manifest.made_at}"
+            done.moved = work.repository.add_references(manifest.refs, aside)
+        if _put_files(work.unpacked / STATE, here, now):
+            done.aside = new_aside(here.database, now)
+        if here.database_url is None:
+            done.aside = put(work.unpacked / STORE, here.database, now) or done.aside
+        else:
+            DatabaseNote(str(here.database_url), manifest.created).write(here.home)
+    RestoreNote.file(settings.project).unlink()
+    return done
+
+
+def _copy_to_database(work: _Work, settings: Settings) -> None:
+    """Copy the store to the empty database of the settings, if any; one that has exactly this store is as good.
+
+    Raises:
+        WorkbenchError: see `copy_to_postgres`.
+    """
+    if settings.database_url is None:
+        return
+    store, address = work.unpacked / STORE, settings.database_url.conninfo
+    try:
+        copy_to_postgres(store, address)
+    except Conflict as error:
+        if error.code != "COPY_NOT_EMPTY" or not all(table.is_equal for table in compare_stores(store, address)):
+            raise
+
+
+def _move_entries(new: Path, top: Path) -> None:
+    """Move a repository and its files to their place; goes on where that was cut off."""
+    for entry in sorted(new.iterdir(), key=lambda path: path.name != ".git"):
+        if os.path.lexists(top / entry.name):
+            raise _not_empty(top, entry.name)
+        entry.rename(top / entry.name)
 
 
 def _at(project: Path, settings: Settings) -> Settings:
@@ -91,20 +205,6 @@ def _at(project: Path, settings: Settings) -> Settings:
     return Settings.load(project).model_copy(update={"database_url": settings.database_url})
 
 
-def _put_state(settings: Settings, unpacked: Path, done: Restored) -> None:
-    """Put files, then the store, in their places."""
-    state_directory.create(settings)
-    now = wall_clock()
-    with hold_closed(settings.database):
-        if _put_files(unpacked / STATE, settings, now):
-            done.aside = new_aside(settings.database, now)
-        if settings.database_url is None:
-            done.aside = put(unpacked / STORE, settings.database, now) or done.aside
-    if settings.database_url is not None:
-        copy_to_postgres(unpacked / STORE, settings.database_url.conninfo)
-        DatabaseNote(str(settings.database_url), done.manifest.created).write(settings.home)
-
-
 def _put_files(unpacked: Path, settings: Settings, now: int) -> bool:
     """Put files below the state directory; whether others were put aside."""
     replaced = False
@@ -112,7 +212,7 @@ def _put_files(unpacked: Path, settings: Settings, now: int) -> bool:
         name = file.relative_to(unpacked)
         target = settings.home / name
         if os.path.lexists(target):
-            if not target.is_symlink() and target.read_bytes() == file.read_bytes():
+            if target.is_file() and not target.is_symlink() and cmp(target, file, shallow=False):
                 continue
             old = new_aside(settings.database, now) / name
             old.parent.mkdir(parents=True, exist_ok=True)
@@ -134,11 +234,7 @@ def _require_place(settings: Settings, archive: Archive, repository: Repository 
     if settings.database_url is None and (note := DatabaseNote.of(settings.home)) is not None:
         raise project_store.not_set(settings, note)
     if repository is None and manifest.refs and (others := _others(project, archive.path)):
-        raise Conflict(
-            "PLACE_NOT_EMPTY",
-            f"{project} has files ({others[0]}), and {archive.path} brings a repository. Restore it into an empty "
-            "directory, or into a clone of that repository.",
-        )
+        raise _not_empty(project, others[0])
     is_ours = not repository or not manifest.roots or any(map(repository.has_object, manifest.roots))
     known = _created(settings)
     if known and manifest.created not in known and manifest.origin != outside.of(settings.home).name:
@@ -153,31 +249,31 @@ def _require_place(settings: Settings, archive: Archive, repository: Repository 
         _require_unlinked(archive, settings.home, name)
 
 
+def _not_empty(project: Path, name: str) -> Conflict:
+    return Conflict(
+        "PLACE_NOT_EMPTY",
+        f"{project} has files ({inert_line(name)[:200]}), and the archive brings a repository. Restore it into an "
+        "empty directory, or into a clone of that repository.",
+    )
+
+
 def _others(project: Path, archive: Path) -> list[str]:
-    """What is in a directory besides the archive."""
-    return sorted(entry.name for entry in project.iterdir() if not entry.samefile(archive))
+    """What is in a directory besides the archive, and the place where that is unpacked."""
+    return sorted(entry.name for entry in project.iterdir() if entry.name != PLACE and not _is(entry, archive))
 
 
-def _require_free(settings: Settings) -> None:
-    """Refuse a store that is in use, or a database that has one, before anything is changed.
-
-    Raises:
-        Conflict: ``STORE_IN_USE``, ``COPY_NOT_EMPTY``.
-    """
-    if settings.home.is_dir():
-        with hold_closed(settings.database):
-            pass
-    if settings.database_url is not None:
-        require_empty(settings.database_url.conninfo)
+def _is(entry: Path, other: Path) -> bool:
+    return entry.exists() and entry.samefile(other)  # a link may lead nowhere
 
 
 def _require_unlinked(archive: Archive, home: Path, name: str) -> None:
     above = (home / name.partition("/")[2]).parents if name.startswith(f"{STATE}/") else ()
-    if link := next((path for path in above if path.is_relative_to(home) and path.is_symlink()), None):
+    inner = (path for path in above if path.is_relative_to(home) and os.path.lexists(path))
+    if wrong := next((path for path in inner if path.is_symlink() or not path.is_dir()), None):
         raise BadInput(
             "ARCHIVE_UNSAFE",
-            f"{archive.path} has {name}, and {link} is a link to another place. Nothing was changed. Replace the link "
-            "by the directory, and restore then.",
+            f"{archive.path} has {inert_line(name)}, and {wrong} is a link or a file. Nothing was changed. Put a "
+            "directory there, and restore then.",
         )
 
 

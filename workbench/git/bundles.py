@@ -9,10 +9,10 @@ from pathlib import Path
 
 from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git.plumbing import Plumbing
-from workbench.git.run import NOBODY, run
+from workbench.git.run import NOBODY, GitResult, run
 
-_SHA256 = 64
-"""Digits of an object id by SHA-256."""
+_HEADER = 100
+"""More bytes than the lines with the version of a bundle and how its objects are named."""
 
 
 def only_in(repository: Plumbing, branch: str, besides: Sequence[str]) -> int:
@@ -51,44 +51,46 @@ def write_whole(repository: Plumbing, path: Path) -> dict[str, str]:
             f"{repository.root} has only the newest commits, so what refers to older ones could not be restored. Get "
             "the others: `git fetch --unshallow`.",
         )
-    repository.write("bundle", "create", "--quiet", str(path), "--all", "HEAD", limit=repository.checkout_limit)
-    repository.read("bundle", "verify", "--quiet", str(path))
-    return _heads(repository, path)
+    # A reference to an object that is not there is left out: git would refuse all for its sake.
+    command = ("bundle", "create", "--quiet", str(path), "--ignore-missing", "--all", "HEAD")
+    repository.write(*command, limit=repository.checkout_limit)
+    return _references(repository.read("bundle", "list-heads", str(path)))
 
 
-def begin(place: Path, path: Path, refs: Mapping[str, str], head: str, limit: float) -> None:
+def begin(place: Path, path: Path, head: str, limit: float) -> dict[str, str]:
     """See `Repository.begin_from_bundle`."""
     place.mkdir()
-    hashed = "sha256" if any(len(id_) == _SHA256 for id_ in refs.values()) else "sha1"
+    with path.open("rb") as file:
+        hashed = "sha256" if b"@object-format=sha256\n" in file.read(_HEADER) else "sha1"
     run(["init", "--quiet", "--template=", f"--object-format={hashed}"], place, NOBODY, limit).expect((0,))
     repository = Plumbing(place, place / ".git", limit, limit)
-    unbundle(repository, path)
-    create(repository, refs)
+    references = unbundle(repository, path)
+    create(repository, references)
     if head.startswith("refs/"):
         repository.write("symbolic-ref", "HEAD", head)
     else:
-        repository.write("update-ref", "--no-deref", "HEAD", head)
+        repository.write("update-ref", "--no-deref", "HEAD", repository.commit(head))
     repository.write("reset", "--quiet", "--hard")
+    return references
 
 
-def unbundle(repository: Plumbing, path: Path) -> None:
-    """Add the objects of a bundle; no reference is changed."""
-    repository.write("bundle", "unbundle", str(path), limit=repository.checkout_limit)
+def unbundle(repository: Plumbing, path: Path) -> dict[str, str]:
+    """See `Repository.add_objects`."""
+    return _references(repository.write("bundle", "unbundle", str(path), limit=repository.checkout_limit))
 
 
 def add_refs(repository: Plumbing, refs: Mapping[str, str], aside: str) -> dict[str, str]:
-    """See `Repository.restore_refs`."""
+    """See `Repository.add_references`."""
     here = references(repository)
     moved = {name: f"{aside}/{name.removeprefix('refs/')}" for name, id_ in refs.items() if here.get(name, id_) != id_}
-    missing = {name: id_ for name, id_ in refs.items() if name not in here}
-    create(repository, missing | {moved[name]: refs[name] for name in moved})
+    wanted = {moved.get(name, name): id_ for name, id_ in refs.items()}
+    create(repository, {name: id_ for name, id_ in wanted.items() if here.get(name) != id_})
     return moved
 
 
 def references(repository: Plumbing, *below: str) -> dict[str, str]:
     """See `Repository.references`."""
-    rows = repository.read("for-each-ref", "--format=%(objectname) %(refname)", *below).out.split(b"\n")
-    return {name: id_ for id_, _, name in (os.fsdecode(row).partition(" ") for row in rows if row)}
+    return _references(repository.read("for-each-ref", "--format=%(objectname) %(refname)", *below))
 
 
 def create(repository: Plumbing, refs: Mapping[str, str]) -> None:
@@ -97,10 +99,10 @@ def create(repository: Plumbing, refs: Mapping[str, str]) -> None:
     repository.write("update-ref", "--stdin", stdin=os.fsencode(lines))
 
 
-def _heads(repository: Plumbing, path: Path) -> dict[str, str]:
-    rows = repository.read("bundle", "list-heads", str(path)).out.split(b"\n")
-    heads = (os.fsdecode(row).partition(" ") for row in rows if row)
-    return {name: id_ for id_, _, name in heads if name != "HEAD"}
+def _references(result: GitResult) -> dict[str, str]:
+    """What each reference names, of lines with both."""
+    rows = (os.fsdecode(row).partition(" ") for row in result.out.split(b"\n") if row)
+    return {name: id_ for id_, _, name in rows if name != "HEAD"}
 
 
 def delete_branch(repository: Plumbing, branch: str, commit: str) -> None:

@@ -493,21 +493,25 @@ class Repository(Plumbing):
         return bundles.write_whole(self, path)
 
     @staticmethod
-    def begin_from_bundle(place: Path, path: Path, refs: Mapping[str, str], head: str, limit: float = 600.0) -> None:
+    def begin_from_bundle(place: Path, path: Path, head: str, limit: float = 600.0) -> dict[str, str]:
         """Make a repository, in a new directory, with the references of a bundle, and check out one of them.
 
         Args:
             head: a branch by full name, or a commit.
+        Returns: what each reference names.
         """
-        bundles.begin(place, path, refs, head, limit)
+        return bundles.begin(place, path, head, limit)
 
-    def restore_refs(self, path: Path, refs: Mapping[str, str], aside: str) -> dict[str, str]:
-        """Create the references of a bundle that are not here. Those that have moved stay.
+    def add_objects(self, path: Path) -> dict[str, str]:
+        """Add the objects of a bundle, and no reference; what each reference in it names."""
+        return bundles.unbundle(self, path)
 
-        Returns: where what the bundle has of the latter is found: a reference below `aside`, by the name of the other.
+    def add_references(self, references: Mapping[str, str], aside: str) -> dict[str, str]:
+        """Create references that are not here. Those that have moved stay.
+
+        Returns: where what was asked for of the latter is: a reference below `aside`, by the name of the other.
         """
-        bundles.unbundle(self, path)
-        return bundles.add_refs(self, refs, aside)
+        return bundles.add_refs(self, references, aside)
 
     def references(self, below: str) -> dict[str, str]:
         """What all references below a name say, also of objects that are not here."""
@@ -519,7 +523,7 @@ class Repository(Plumbing):
 
     def roots(self) -> list[str]:
         """The first commits of all that references name."""
-        return self.read("rev-list", "--max-parents=0", "--all", "HEAD").text.split()
+        return self.read("rev-list", "--ignore-missing", "--max-parents=0", "--all", "HEAD").text.split()
 
     def has_object(self, object_id: str) -> bool:
         """Whether an object, by its full id, is here."""

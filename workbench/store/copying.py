@@ -20,7 +20,7 @@ from workbench.model import wall_clock
 from workbench.store.backups import hold_closed, new_backup, put, remove, sync
 from workbench.store.contents import Columns, Contents, PostgresContents, Rows, SqliteContents
 from workbench.store.examination import read_only, require_whole, store_error
-from workbench.store.migrate import extent, is_current, migrate, scripts
+from workbench.store.migrate import is_current, migrate, scripts
 from workbench.store.queries import beside
 from workbench.store.server_connection import connected
 from workbench.store.sqlite_connection import SqliteConnection, connect
@@ -151,18 +151,6 @@ def copy_as_file(address: str, path: Path) -> None:
         database.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         _fill(path, PostgresContents(database))
         database.execute("COMMIT")
-
-
-def require_empty(address: str) -> None:
-    """Refuse a database of PostgreSQL that is in use, or has a store already. Blocks.
-
-    Raises:
-        Conflict: ``STORE_IN_USE``, ``COPY_NOT_EMPTY``. Unavailable: it cannot be reached.
-    """
-    with _opened(address) as database:
-        _require_unused(database)
-        if extent(database)[0]:
-            _require_empty(database)
 
 
 def hash_tables(store: Path) -> dict[str, tuple[int, str]]:
