@@ -81,7 +81,7 @@ WORDS = {
     "undo": "^undo$",
     "faults": "faults?$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
-    "spawning": "spawn|restart_agent|enlist|unattended|workplace",
+    "spawning": "spawn|restart_agent|enlist|worker_terms|unattended|workplace|_machines?$",
     "attempts": "attempt|task_artifact$",
     "conversations": "conversation|message|answer|frames|^ask$|turn|_models$|_model_requests$",
     "definitions": "^agent_|_(rule|reference)s?$",

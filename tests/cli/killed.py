@@ -41,9 +41,9 @@ def run(words: list[str], environment: dict[str, str], last: int | None) -> dict
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        answer = pipe.read()
+        written = pipe.read()
     os.waitpid(child, 0)
-    return json.loads(answer) if answer else {"status": -signal.SIGKILL, "out": "", "err": "", "changes": last}
+    return json.loads(written) if written else {"status": -signal.SIGKILL, "out": "", "err": "", "changes": last}
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from workbench.archives.archive import (
     unsafe,
 )
 from workbench.errors import BadInput, Conflict, Unavailable
-from workbench.git import Repository
+from workbench.git import Repository, bundles
 from workbench.model import wall_clock
 from workbench.present.inert import inert_line
 from workbench.state import outside
@@ -130,7 +130,7 @@ def _prepare(settings: Settings, archive: Archive) -> _Work:
     if work.repository is not None:
         refs = work.repository.add_objects(work.unpacked / REFS)
     else:
-        refs = Repository.begin_from_bundle(work.new, work.unpacked / REFS, manifest.head)
+        refs = bundles.begin(work.new, work.unpacked / REFS, manifest.head)
         _require_free_place(archive, work)
     if refs != manifest.refs:
         raise damaged(archive.path, "its references differ from the manifest")

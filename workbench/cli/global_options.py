@@ -60,6 +60,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "serve",
         "status",
         "servers",
+        "machines",
         "panel",
         "stop",
         "doctor",

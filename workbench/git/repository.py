@@ -31,7 +31,7 @@ from workbench.git.commits import Commit
 from workbench.git.diff import FileDiff
 from workbench.git.included import IncludedFile
 from workbench.git.integration import Integration
-from workbench.git.names import check_branch_name, is_object_id
+from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
 from workbench.git.predict import MergePreview
 from workbench.git.run import PATCH_FREE, Bound, CommitIdentity, GitResult, check_version, displayed, machine_faults
@@ -92,6 +92,19 @@ class Repository(Plumbing):
             raise BadInput("NO_COMMITS", f"{repository.root} has no commit yet. Make one with `git commit`.")
         return repository
 
+    @classmethod
+    def create(cls, path: Path, object_format: str, *, limit: float = 60.0) -> Repository:
+        """The repository at `path` for copies of branches; a new one is on no branch, at a commit without files.
+
+        Raises:
+            Unavailable: ``GIT_MISSING``, ``GIT_TOO_OLD``, ``GIT_FAILED``.
+        """
+        check_version(limit)
+        with suppress(BadInput):  # there is none, or one whose first commit was not made
+            return cls.open(path, limit=limit)
+        opening.create(path, object_format, limit)
+        return cls.open(path, limit=limit)
+
     @staticmethod
     def check_branch_name(name: str) -> None:
         """Refuse a name for a new branch that git or a file system would not accept.
@@ -105,19 +118,15 @@ class Repository(Plumbing):
 
     def branches(self) -> dict[str, str]:
         """The commits of all branches, by name."""
-        lines = self.read("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads").text.splitlines()
-        return {name: commit for commit, _, name in (line.partition(" ") for line in lines)}
+        return {name.removeprefix("refs/heads/"): commit for name, commit in self.references("refs/heads").items()}
 
     def heads(self, branches: Iterable[str]) -> dict[str, str]:
         """The commits of some branches, by one command; branches that do not exist are left out."""
         names = sorted(set(branches))
         if not names:
             return {}
-        refs = (f"refs/heads/{name}" for name in names)
-        result = self.read("for-each-ref", "--format=%(objectname) %(refname)", *refs)
-        rows = (line.partition(" ")[::2] for line in result.text.splitlines())
-        commits = {ref.removeprefix("refs/heads/"): commit for commit, ref in rows}
-        return {name: commits[name] for name in names if name in commits}
+        commits = self.references(*(f"refs/heads/{name}" for name in names))
+        return {name: commits[f"refs/heads/{name}"] for name in names if f"refs/heads/{name}" in commits}
 
     def is_ancestor(self, commit: str, branch: str) -> bool:
         """Whether `branch` contains `commit`; each may be a branch or a commit. False if one does not exist."""
@@ -485,49 +494,42 @@ class Repository(Plumbing):
         bundles.write(self, path, refs)
 
     def write_whole_bundle(self, path: Path) -> dict[str, str]:
-        """Write a bundle of all references with all their commits; what each reference in it names.
-
-        Raises:
-            Conflict: ``REPOSITORY_SHALLOW``.
-        """
+        """Write a bundle of all references and their commits; what each names. Conflict: ``REPOSITORY_SHALLOW``."""
         return bundles.write_whole(self, path)
-
-    @staticmethod
-    def begin_from_bundle(place: Path, path: Path, head: str, limit: float = 600.0) -> dict[str, str]:
-        """Make a repository, in a new directory, with the references of a bundle, and check out one of them.
-
-        Args:
-            head: a branch by full name, or a commit.
-        Returns: what each reference names.
-        """
-        return bundles.begin(place, path, head, limit)
 
     def add_objects(self, path: Path) -> dict[str, str]:
         """Add the objects of a bundle, and no reference; what each reference in it names."""
         return bundles.unbundle(self, path)
 
     def add_references(self, references: Mapping[str, str], aside: str) -> dict[str, str]:
-        """Create references that are not here. Those that have moved stay.
-
-        Returns: where what was asked for of the latter is: a reference below `aside`, by the name of the other.
-        """
+        """Create references. Those that are here and elsewhere stay: the ones below `aside` that stand for them."""
         return bundles.add_refs(self, references, aside)
 
-    def references(self, below: str) -> dict[str, str]:
-        """What all references below a name say, also of objects that are not here."""
-        return bundles.references(self, below)
+    @machine_faults()
+    def bundle_branch(self, path: Path, branch: str, *, known: Sequence[str]) -> str | None:
+        """Write a bundle of a branch, without what the commits `known` reach; its commit, or None if they reach all.
 
-    def add_reference(self, name: str, object_id: str) -> None:
-        """Create a reference that does not exist."""
-        bundles.create(self, {name: object_id})
+        Args:
+            known: full ids; those that are no commits here are left out.
 
-    def roots(self) -> list[str]:
-        """The first commits of all that references name."""
-        return self.read("rev-list", "--ignore-missing", "--max-parents=0", "--all", "HEAD").text.split()
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
+        """
+        return bundles.of_branch(self, path, branch, known)
 
-    def has_object(self, object_id: str) -> bool:
-        """Whether an object, by its full id, is here."""
-        return is_object_id(object_id) and not self.read("cat-file", "-e", object_id, ok=(0, 1, 128)).code
+    @machine_faults()
+    def import_bundle(self, path: Path, branch: str, *, max_bytes: int) -> str:
+        """Import the objects of a bundle, which is not trusted, without moving any branch; the commit that it offers.
+
+        Every object is checked, as those of worktrees are.
+
+        Args:
+            branch: what the bundle is of, for errors.
+
+        Raises:
+            Conflict: ``IMPORT_REFUSED``.
+        """
+        return imports.sent_objects(self, path, branch, max_bytes)
 
     def delete_branch(self, branch: str, commit: str) -> None:
         """Delete a branch (or another reference, by full name) if it is at `commit`.

@@ -314,7 +314,7 @@ def _mend_work(
 ) -> Callable[[], Awaitable[str]]:
     async def mend() -> str:
         if is_here:
-            await to_thread(repository.add_reference, ref, work["kept_commit"])
+            await to_thread(repository.add_references, {ref: work["kept_commit"]}, f"{ref}-restored")
             return "The reference is made again."
         key = {"task_id": int(work["task_id"]), "attempt": int(work["attempt"])}
         await ctx.write(lambda tx: attempts.forget(tx, **key))

@@ -88,6 +88,11 @@ class ProjectPlaces:
         return self.home / "repositories"
 
     @property
+    def bundles(self) -> Path:
+        """Bundles on their way between the worktrees' branches and other machines, a directory for each worktree."""
+        return self.home / "bundles"
+
+    @property
     def scratch(self) -> Path:
         """Home and temporary directories of confined commands."""
         return self.home / "scratch"

@@ -16,6 +16,7 @@ from workbench.errors import Refused, WorkbenchError
 from workbench.worker.api import Api
 from workbench.worker.attempt import Worker
 from workbench.worker.checkout import WorkerCheckout
+from workbench.worker.elsewhere import CheckoutElsewhere
 from workbench.worker.lease import HeldTask
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervised import SupervisedAttempt
@@ -41,7 +42,7 @@ class Supervisor:
         self._config = config
         self._adopts_orphans = adopts_orphans
         self._stopping = asyncio.Event()
-        self._checkout = WorkerCheckout(config, config.worktree) if config.worktree else None
+        self._checkout: WorkerCheckout | None = None
         self._api: Api
         self._name = "worker"
         self._persona: str | None = None
@@ -61,6 +62,7 @@ class Supervisor:
                 revoked token.
         """
         async with Api(self._config) as self._api:
+            self._checkout = self._open_checkout()
             stop = asyncio.create_task(self._stopping.wait())
             work = asyncio.create_task(self._work())
             await asyncio.wait({stop, work}, return_when=asyncio.FIRST_COMPLETED)
@@ -68,6 +70,14 @@ class Supervisor:
             work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await work
+
+    def _open_checkout(self) -> WorkerCheckout | None:
+        config, place = self._config, self._config.worktree
+        if place is None:
+            return None
+        if config.server_file is None:
+            return CheckoutElsewhere(config, place, self._api.call, self._key)
+        return WorkerCheckout(config, place)
 
     async def _work(self) -> None:
         await self._wait_for_admission()

@@ -1,0 +1,205 @@
+"""The copy of a worktree's branch on a machine that shares no path with the project: taken and sent back as bundles.
+
+What was taken of a bundle stays in a file named by its hash, so a transfer goes on where the link was cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from workbench.client.connection import Operations
+from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.git import CommitIdentity, Repository
+from workbench.state.root import STATE
+from workbench.worker.checkout import WorkerCheckout
+from workbench.worker.startup import WorkerConfig, WorktreePlace
+
+PIECE = 524_288
+"""Bytes of a bundle that are sent at once."""
+SENDINGS = 3
+"""How often a bundle is sent that arrives damaged."""
+
+log = logging.getLogger(__name__)
+
+
+class BranchCopy:
+    """The copy of one branch.
+
+    Args:
+        call: runs operations as the worker of the branch's worktree.
+        repository: of this machine; `Repository.create` made it.
+        files: a directory for bundles on their way.
+    """
+
+    def __init__(self, call: Operations, repository: Repository, branch: str, files: Path, max_bytes: int) -> None:
+        self._call = call
+        self._repository = repository
+        self._branch = branch
+        self._files = files
+        self._max_bytes = max_bytes
+
+    async def fetch(self) -> str:
+        """Move the copy to the commit at which the branch is at its server; that commit.
+
+        Raises:
+            WorkbenchError: of the server, the disk, or git. Conflict: ``BUNDLE_DAMAGED``.
+        """
+        known = await asyncio.to_thread(self._repository.heads, [self._branch])
+        offer = await self._call("offer_worktree_bundle", known=list(known.values()))
+        commit: str = offer["commit"]
+        if offer["bytes"]:
+            file = await self._take(offer["sha256"], offer["bytes"])
+            await asyncio.to_thread(self._repository.import_bundle, file, self._branch, max_bytes=self._max_bytes)
+            await asyncio.to_thread(file.unlink, missing_ok=True)
+        await asyncio.to_thread(self._repository.return_branch, self._branch, commit)
+        return commit
+
+    async def _take(self, sha256: str, size: int) -> Path:
+        """Take a bundle, from where an earlier transfer ended."""
+        file = self._files / "taken" / sha256
+        offset: int | None = await asyncio.to_thread(_begin, file, size)
+        while offset is not None and offset < size:
+            piece = await self._call("read_worktree_bundle", sha256=sha256, offset=offset)
+            await asyncio.to_thread(_append, file, offset, base64.b64decode(piece["data"]))
+            offset = piece["next_offset"]
+        if await asyncio.to_thread(_sha256, file) != sha256:
+            await asyncio.to_thread(file.unlink)
+            raise Conflict("BUNDLE_DAMAGED", "The bundle that has arrived has another hash. It is taken again.")
+        return file
+
+    async def send(self, base: str, **attempt: Any) -> str | None:
+        """Send the commits since `base`; the commit that the server has the branch at then, None if there are none.
+
+        Args:
+            attempt: names the attempt that made them.
+
+        Raises:
+            WorkbenchError: of the server, the disk, or git, such as ``BRANCH_MOVED`` or ``LEASE_LOST``.
+        """
+        file = self._files / "sent"
+        if await asyncio.to_thread(self._repository.bundle_branch, file, self._branch, known=[base]) is None:
+            return None
+        sha256, size = await asyncio.to_thread(_sha256, file), file.stat().st_size
+        for remaining in reversed(range(SENDINGS)):
+            await self._send_pieces(file, sha256, size)
+            try:
+                imported = await self._call("import_worktree_bundle", sha256=sha256, bytes=size, **attempt)
+            except WorkbenchError as error:
+                if error.code not in ("BUNDLE_DAMAGED", "BUNDLE_INCOMPLETE") or not remaining:
+                    raise
+                log.warning("%s", error.message)
+            else:
+                break
+        await asyncio.to_thread(file.unlink)
+        commit: str = imported["commit"]
+        return commit
+
+    async def _send_pieces(self, file: Path, sha256: str, size: int) -> None:
+        """Send what of a bundle has not arrived yet."""
+        received: int = (await self._call("send_worktree_bundle", sha256=sha256))["received"]
+        while received < size:
+            piece = base64.b64encode(await asyncio.to_thread(_piece, file, received)).decode()
+            sent = await self._call("send_worktree_bundle", sha256=sha256, offset=received, data=piece)
+            received = sent["received"]
+
+
+class CheckoutElsewhere(WorkerCheckout):
+    """The worktree of a worker whose server is on another machine; what it commits is sent there.
+
+    Args:
+        key: by which the server knows the supervisor of the attempts.
+    """
+
+    def __init__(self, config: WorkerConfig, worktree: WorktreePlace, call: Operations, key: str) -> None:
+        super().__init__(config, worktree)
+        self._call = call
+        self._key = key
+        self._attempt: Mapping[str, Any] = {}
+
+    def begin(self, attempt: Mapping[str, Any], commit: str | None) -> None:
+        """See `WorkerCheckout`."""
+        super().begin(attempt, commit)
+        self._attempt = attempt
+
+    async def prepare(self) -> None:
+        """Bring the worktree to the commit at which the attempt begins; what an earlier one left goes.
+
+        Raises:
+            WorkbenchError: see `BranchCopy.fetch`.
+        """
+        copy, base, branch = self._copy(), self._base, self._worktree.branch
+        commit = await copy.fetch()
+        await self._git(lambda checkout: checkout.return_to(branch, base or commit))
+
+    async def commit(self, message: str, author: CommitIdentity) -> str | None:
+        """Commit all changes and send them; the commit that the branch is at then, if it has moved.
+
+        Raises:
+            WorkbenchError: see `WorkerCheckout.commit` and `BranchCopy.send`.
+        """
+        if await super().commit(message, author) is None or self._base is None:
+            return None
+        return await self._copy().send(self._base, key=self._key, **self._attempt)
+
+    async def leave(self, message: str, author: CommitIdentity) -> None:
+        """Send what an attempt has left that did not complete its task: its server keeps it."""
+        try:
+            await self.commit(message, author)
+        except WorkbenchError as error:
+            log.warning("what the attempt has left was not sent: %s: %s", error.code, error.message)
+
+    def _copy(self) -> BranchCopy:
+        config = self._config
+        return BranchCopy(
+            self._call, self._repository(), self._worktree.branch, bundles_of(config.project), config.import_bytes
+        )
+
+
+def bundles_of(project: Path) -> Path:
+    """Where the bundles of a copy are on their way."""
+    return project / STATE / "bundles"
+
+
+def _begin(file: Path, size: int) -> int:
+    """How many bytes of a bundle are here; what is here of others goes."""
+    with _file_errors(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for other in file.parent.iterdir():
+            if other != file:
+                other.unlink()
+        here = file.stat().st_size if file.exists() else 0
+        return here if here <= size else 0
+
+
+def _append(file: Path, offset: int, piece: bytes) -> None:
+    with _file_errors(file), file.open("r+b" if offset else "wb") as into:
+        into.seek(offset)
+        into.write(piece)
+        into.truncate()
+
+
+def _piece(file: Path, offset: int) -> bytes:
+    with _file_errors(file), file.open("rb") as content:
+        content.seek(offset)
+        return content.read(PIECE)
+
+
+def _sha256(file: Path) -> str:
+    with _file_errors(file), file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+@contextmanager
+def _file_errors(file: Path) -> Iterator[None]:
+    """Raise `Unavailable` for errors of the system, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable("BUNDLE_NOT_WRITTEN", f"{file} cannot be written or read: {error.strerror}.") from error
