@@ -286,6 +286,9 @@ class Settings(
         ge=0,
         description="Of more bytes on the disk, what can be made again is cleared: `workbench disk` (0: never).",
     )
+    max_archive_bytes: int = Field(
+        107_374_182_400, ge=1_000_000, description="Most bytes that an archive of the project may take when unpacked."
+    )
     integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
