@@ -362,6 +362,11 @@ class Settings(
     )
     process_sample_seconds: float = Field(5.0, ge=0, description="How often processes are measured; 0: never.")
     keep_process_samples_days: float = Field(7.0, ge=0, description="How long what was measured is kept.")
+    keep_events_days: float = Field(
+        0.0,
+        ge=0,
+        description="How long events stay in the feed, before they are rolled up to Parquet for queries (0: for ever).",
+    )
     keep_tool_logs_days: float = Field(
         30.0, ge=0, description="How long what functions printed while they ran for tools is kept."
     )
