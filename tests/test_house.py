@@ -79,6 +79,7 @@ WORDS = {
     "resources": "resources$",
     "telemetry": "telemetry$|^list_spans$",
     "undo": "^undo$",
+    "faults": "faults?$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
     "spawning": "spawn|restart_agent|enlist|worker_terms|unattended|workplace|_machines?$",
     "attempts": "attempt|_artifact$",

@@ -165,13 +165,14 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
     config = (await asyncio.gather(cut("read_worktree_bundle"), join(request_of(proxy.url), on_disk)))[1].config
     assert proxy.passed["read_worktree_bundle"] > 2
     assert (await join(request_of(proxy.url), on_disk)).config.token == config.token  # the same worker
-    task_id = await given.task(
-        served.workbench, run="touch begun; until [ -e go ]; do sleep 0.05; done; seq 999 > made"
-    )
+    run = "touch begun; until [ -e go ]; do sleep 0.05; done; seq 999 > made; mkdir out; seq 99 > out/big.csv; "
+    run += "echo out > .gitignore; ln -s /etc/passwd out/link; cat > $WORKBENCH_RESULT <<END\n"
+    run += f'{{"result": {{}}, "artifacts": ["{place_of(config)}/out/big.csv", "out/link", "made"]}}\nEND\n'
+    task_id = await given.task(served.workbench, run=run)
     async with supervising(config):
         await given.appeared(place_of(config) / "begun")
         await cut("heartbeat_and_get_tasks")
-        ends = ("send_worktree_bundle", "import_worktree_bundle", "finish_attempt")
+        ends = ("send_worktree_bundle", "import_worktree_bundle", "send_artifact", "finish_attempt")
         ending = asyncio.gather(*map(cut, ends))
         await asyncio.sleep(0)
         (place_of(config) / "go").touch()
@@ -179,6 +180,9 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
         task = await given.reached(served.workbench, task_id, "completed", "failed")
     assert (task["status"], len(task["attempts"])) == ("completed", 1), task["error_message"]
     assert proxy.passed["send_worktree_bundle"] > 3
+    assert (task["artifacts"][:3], proxy.passed["send_artifact"]) == (["out/big.csv", "out/link", "made"], 4)
+    shown = await served.workbench.call("get_task_artifact", task_id=task_id, name="out/big.csv")
+    assert (shown["source"], shown["bytes"]) == ("sent", 288)
 
 
 async def test_an_attempt_begins_without_what_one_whose_lease_was_lost_has_left_or_broken(
@@ -226,7 +230,7 @@ async def test_what_a_machine_lacks_is_said_in_a_coded_line(
     monkeypatch.setenv("PATH", "/nowhere")
     await given.refuses("GIT_MISSING", join(request_of(url), on_disk))
     with monkeypatch.context() as patched:
-        patched.setattr(joining.profiles, "missing", lambda profile: ["claude"])
+        patched.setattr("workbench.services.processes.profiles.missing", lambda profile: ["claude"])
         assert "claude" in (await given.refuses("PROFILE_UNAVAILABLE", join(request_of(url), on_disk))).message
 
 

@@ -321,10 +321,11 @@ class SupervisedAttempt:
     async def _complete(self, outcome: AttemptOutcome) -> None:
         try:
             commit = await self._commit()
+            names = await self.checkout.hand_over(outcome.artifacts) if self.checkout else outcome.artifacts
         except WorkbenchError as error:
             await self._fail(AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code))
             return
-        artifacts = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
+        artifacts = [*names, *([f"commit:{commit}"] if commit else [])]
         facts = {"result_data": outcome.result, "artifacts": artifacts, **_usage(outcome)}
         try:
             await self._wait_for_check()
