@@ -29,6 +29,8 @@ from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 PIECE = 524_288
 """Bytes of a bundle that are sent at once."""
+MOST_KNOWN = 1_000
+"""Commits that are told of those that are here."""
 TRIES = 3
 """How often a bundle is taken or sent that arrives damaged."""
 
@@ -54,6 +56,8 @@ class BranchCopy:
         self._branch = branch
         self._files = files
         self._max_bytes = max_bytes
+        self._others: Mapping[str, str] = {}
+        """The commits of other branches that the server has offered."""
 
     async def fetch(self) -> str:
         """Move the copy to the commit at which the branch is at its server; that commit.
@@ -65,13 +69,29 @@ class BranchCopy:
         await asyncio.to_thread(self._repository.return_branch, self._branch, commit)
         return commit
 
-    async def _fetch(self) -> str:
-        known = await asyncio.to_thread(self._repository.heads, [self._branch])
-        offer = await self._call("offer_worktree_bundle", known=list(known.values()))
+    async def fetch_others(self) -> None:
+        """Copy the branches of other worktrees, and the targets, to merge and compare with; call `fetch` before.
+
+        A failure does not end the attempt: those that are not copied stay as they were.
+        """
+        try:
+            here = await asyncio.to_thread(self._repository.heads, self._others)
+            for name in [name for name, commit in self._others.items() if here.get(name) != commit]:
+                commit = await self._fetch(name)
+                await asyncio.to_thread(self._repository.return_branch, name, commit)
+        except WorkbenchError as error:
+            log.warning("some branches are not up to date: %s", error.message)
+
+    async def _fetch(self, other: str | None = None) -> str:
+        """Take the objects of the branch, or of another one; its commit."""
+        known = list(dict.fromkeys((await asyncio.to_thread(self._repository.branches)).values()))[:MOST_KNOWN]
+        given = {} if other is None else {"branch": other}
+        offer = await self._call("offer_worktree_bundle", known=known, **given)
         if offer["bytes"]:
-            file = await self._take(offer["sha256"], offer["bytes"])
-            await asyncio.to_thread(self._repository.import_bundle, file, self._branch, max_bytes=self._max_bytes)
+            file, name = await self._take(offer["sha256"], offer["bytes"]), other or self._branch
+            await asyncio.to_thread(self._repository.import_bundle, file, name, max_bytes=self._max_bytes)
             await asyncio.to_thread(file.unlink, missing_ok=True)
+        self._others = offer["branches"]
         commit: str = offer["commit"]
         return commit
 
@@ -140,12 +160,15 @@ class CheckoutElsewhere(WorkerCheckout):
         Raises:
             WorkbenchError: see `BranchCopy.fetch`.
         """
-        commit, place = await self._copy().fetch(), self._worktree
+        copy, place = self._copy(), self._worktree
+        commit = await copy.fetch()
+        await copy.fetch_others()
         try:
             await self._git(lambda checkout: checkout.return_to(place.branch, self._base or commit))
         except WorkbenchError as error:
             log.warning("the worktree is made anew, because an earlier command has damaged it: %s", error.message)
             await asyncio.to_thread(self._check_out_anew, self._base or commit)
+        await super().prepare()
 
     def _check_out_anew(self, commit: str) -> None:
         repository, place = self._repository(), self._worktree

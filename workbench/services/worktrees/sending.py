@@ -22,11 +22,11 @@ from workbench.rules.integration import WorktreeAction
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import Key
 from workbench.services.worktrees import pieces
-from workbench.services.worktrees.imports import import_branch
+from workbench.services.worktrees.imports import import_branch, no_branch
 from workbench.services.worktrees.kept_work import require_put_away, writer_lock
 from workbench.services.worktrees.pieces import FileBytes, Offset, Piece, Sha256
 from workbench.services.worktrees.places import COMMITTER, exclusive, fill_submodules, place_of
-from workbench.services.worktrees.rows import require_here, require_worktree_for
+from workbench.services.worktrees.rows import Branch, open_worktrees, require_here, require_worktree_for
 from workbench.services.worktrees.update import open_on_branch
 from workbench.store.base import Reader, Row
 from workbench.system.tree_removal import remove_tree
@@ -39,15 +39,19 @@ CommitId = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 
 
 class OfferedBundle(Wire):
-    """A bundle of a worktree's branch, which `git fetch` reads; `bytes` is 0 and `sha256` empty if all is known."""
+    """A bundle of a branch, which `git fetch` reads; `bytes` is 0 and `sha256` empty if all is known.
+
+    `branches` are the commits of other branches that can be asked for.
+    """
 
     worktree: str
     branch_name: str
     commit: str
     base_commit: str
-    """Where the branch forked from its target."""
+    """Where the worktree's branch forked from its target."""
     bytes: int
     sha256: str
+    branches: dict[str, str]
 
 
 class BundlePiece(Wire):
@@ -78,9 +82,13 @@ async def offer_worktree_bundle(
     known: Annotated[
         list[CommitId], Field(max_length=MOST_KNOWN, description="Commits that you have: the bundle leaves them out.")
     ] = [],
+    branch: Annotated[
+        Branch | None,
+        Field(description="Another branch, to merge or compare: that of an open worktree, or its target."),
+    ] = None,
 ) -> OfferedBundle:
     """Have a git bundle made of your worktree's branch, to work elsewhere; read it with read_worktree_bundle."""
-    return await ctx.local.repositories.shielded(_offer(ctx, _own(ctx), known))
+    return await ctx.local.repositories.shielded(_offer(ctx, _own(ctx), known, branch))
 
 
 @op(allow=Level.WORKER, reads=True, tool=False)
@@ -143,28 +151,40 @@ async def _require_active(ctx: Ctx, name: str) -> Row:
     return require_here(ctx, await ctx.read(lambda tx: require_worktree_for(tx, name, WorktreeAction.APPROVE)))
 
 
-async def _offer(ctx: Ctx, name: str, known: list[str]) -> OfferedBundle:
+async def _offer(ctx: Ctx, name: str, known: list[str], other: str | None) -> OfferedBundle:
     async with exclusive(ctx) as repository:
         row = await _require_active(ctx, name)
-        commit = await import_branch(ctx, repository, row)
-        digest, size = await to_thread(_make, ctx, repository, row, known)
+        branch, commit = row["branch_name"], await import_branch(ctx, repository, row)
+        others = await ctx.read(lambda tx: _branches(tx, branch))
+        branches = await to_thread(repository.heads, others)
+        if other is not None:
+            if other not in branches:
+                raise no_branch(other)
+            branch, commit = other, branches[other]
+        digest, size = await to_thread(_make, ctx, repository, name, branch, known)
         target = await to_thread(repository.resolve, row["integration_target"])
         base = await to_thread(repository.merge_base, target, commit) if target else None
     return OfferedBundle(
         worktree=name,
-        branch_name=row["branch_name"],
+        branch_name=branch,
         commit=commit,
         base_commit=base or row["base_commit"],
         bytes=size,
         sha256=digest,
+        branches=branches,
     )
 
 
-def _make(ctx: Ctx, repository: Repository, row: Row, known: list[str]) -> tuple[str, int]:
+def _branches(tx: Reader, own: str) -> set[str]:
+    """The branches of open worktrees and their targets, but for one."""
+    return {row[column] for row in open_worktrees(tx) for column in ("branch_name", "integration_target")} - {own}
+
+
+def _make(ctx: Ctx, repository: Repository, name: str, branch: str, known: list[str]) -> tuple[str, int]:
     """Make the bundle that replaces an earlier one; its hash and bytes."""
-    place = ctx.settings.bundles / row["name"] / "offered"
+    place = ctx.settings.bundles / name / "offered"
     new = place.with_name("new")
-    if repository.bundle_branch(new, row["branch_name"], known=known) is None:
+    if repository.bundle_branch(new, branch, known=known) is None:
         return "", 0
     try:
         with new.open("rb") as file:
