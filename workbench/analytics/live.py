@@ -111,7 +111,7 @@ async def _fill(replica: Replica, store: Store) -> None:
     position = await store.read(lambda tx: after_event(tx, last_event_id(tx)))
     if position.cursor < SMALLEST:
         return
-    old = await store.read(lambda tx: (rolled_up.last_id(tx), rolled_up.files(tx)))
+    old = await store.read(lambda tx: (rolled_up.last_id(tx), rolled_up.parquet_files(tx)))
     load = first_load(store.target, position.cursor, old)
     try:
         await asyncio.to_thread(replica.fill, load.into, position)

@@ -95,7 +95,7 @@ def events_after(tx: Reader, cursor: int) -> Events:
     return [event for event in found if event[0] > cursor]
 
 
-def files(tx: Reader) -> list[bytes]:
+def parquet_files(tx: Reader) -> list[bytes]:
     """All files, oldest first: about 20 bytes an event."""
     return [file["parquet"] for file in tx.all(SQL.files, cursor=0, limit=1 << 40)]
 

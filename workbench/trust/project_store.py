@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from workbench.errors import Conflict
 from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import VARIABLE
+from workbench.state.restore_note import require_restored
 from workbench.state.settings import Settings
 from workbench.store import opening
 from workbench.store.base import Store
@@ -35,8 +36,10 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
 
     Raises:
         Unavailable: see `opening.open_store`.
-        Conflict: see `opening.open_store`; ``DATABASE_NOT_SET``, ``DATABASE_OF_ANOTHER``, ``DATABASE_LACKS_WORK``.
+        Conflict: see `opening.open_store`; ``DATABASE_NOT_SET``, ``DATABASE_OF_ANOTHER``, ``DATABASE_LACKS_WORK``,
+            ``RESTORE_UNFINISHED``.
     """
+    require_restored(settings.project)
     note = DatabaseNote.of(settings.home)
     if settings.database_url is None:
         if note is not None:

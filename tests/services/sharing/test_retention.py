@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -140,6 +141,15 @@ async def test_a_file_that_was_changed_is_noticed(aged: Workbench) -> None:
         lambda tx: tx.run(Query("cut", "UPDATE rolled_up_events SET sha256 = 'x' WHERE first_id = 1"))
     )
     assert len(await aged.store.read(rolled_up.damaged)) == 1
+
+
+async def test_freed_space_is_given_back_while_others_write(aged: Workbench) -> None:
+    text = "x" * 900_000
+    await given.task(aged, "large", metadata={"x": text})
+    await aged.store.write(lambda tx: tx.run(Query("cut", "UPDATE tasks SET metadata = '{}'")))
+    sizes, made = await asyncio.gather(aged.call("vacuum_store"), given.task(aged, "meanwhile"))
+    assert sizes["after"] <= sizes["before"] - (0 if aged.settings.database_url else len(text))
+    assert made in [row[0] for row in await given.rows(aged, "SELECT id FROM tasks")]
 
 
 @pytest.mark.long
