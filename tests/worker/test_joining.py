@@ -34,7 +34,7 @@ from workbench.services.spawning.joining import JoinRequest, join
 from workbench.services.worktrees import sending
 from workbench.state.settings import Settings
 from workbench.trust.withheld import trust, withheld
-from workbench.worker import elsewhere
+from workbench.worker import elsewhere, supervised
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor
 
@@ -162,6 +162,9 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
 ) -> None:
     monkeypatch.setattr(sending, "PIECE", 100)
     monkeypatch.setattr(elsewhere, "PIECE", 100)
+    monkeypatch.setitem(served.workbench.settings.__dict__, "setup", "mkdir out; echo $GREETING > out/ready")
+    monkeypatch.setitem(served.workbench.settings.__dict__, "env", {"GREETING": "hello"})
+    served.workbench.settings.model_fields_set.update(("setup", "env"))
 
     async def cut(operation: str) -> None:
         proxy.fail(operation, "dropped")
@@ -171,8 +174,8 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
     config = (await asyncio.gather(cut("read_worktree_bundle"), join(request_of(proxy.url), on_disk)))[1].config
     assert proxy.passed["read_worktree_bundle"] > 2
     assert (await join(request_of(proxy.url), on_disk)).config.token == config.token  # the same worker
-    run = "touch begun; until [ -e go ]; do sleep 0.05; done; seq 999 > made; mkdir out; seq 99 > out/big.csv; "
-    run += "echo out > .gitignore; ln -s /etc/passwd out/link; cat > $WORKBENCH_RESULT <<END\n"
+    run = "touch begun; until [ -e go ]; do sleep 0.05; done; seq 999 > made; seq 99 > out/big.csv; "
+    run += "grep -q hello out/ready || exit 1; echo out > .gitignore; ln -s /etc/passwd out/link; cat > $WORKBENCH_RESULT <<END\n"
     run += f'{{"result": {{}}, "artifacts": ["{place_of(config)}/out/big.csv", "out/link", "made"]}}\nEND\n'
     task_id = await given.task(served.workbench, run=run)
     async with supervising(config):
@@ -189,6 +192,23 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
     assert (task["artifacts"][:3], proxy.passed["send_artifact"]) == (["out/big.csv", "out/link", "made"], 4)
     shown = await served.workbench.call("get_task_artifact", task_id=task_id, name="out/big.csv")
     assert (shown["source"], shown["bytes"]) == ("sent", 288)
+
+
+async def test_a_worker_that_is_stopped_ends_in_time_although_nothing_answers_any_more(
+    served: Served,
+    on_disk: Path,
+    proxy: FaultyProxy,
+    request_of: Callable[..., JoinRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervised, "LEAVE_SECONDS", 0.2)
+    config = (await join(request_of(proxy.url), on_disk)).config
+    await given.task(served.workbench, run="touch begun; exec sleep 600")
+    async with asyncio.timeout(30), supervising(config):
+        await given.appeared(place_of(config) / "begun")
+        for operation in ("send_worktree_bundle", "finish_attempt", "heartbeat_and_get_tasks"):
+            proxy.fail(operation, "silent")
+    assert proxy.failed["finish_attempt"] == 1
 
 
 async def test_an_attempt_begins_without_what_one_whose_lease_was_lost_has_left_or_broken(
