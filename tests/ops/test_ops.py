@@ -201,12 +201,13 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "saved_views": (Level.OPERATOR, Level.OPERATOR),
     "sharing": (Level.READ, Level.WORKER),
     "spaces": (Level.READ, Level.OPERATOR),
-    "spawning": (Level.OPERATOR, Level.PLANNER),
+    "spawning": (Level.WORKER, Level.PLANNER),
     "spending": (Level.OPERATOR, Level.WORKER),
     "tasks": (Level.READ, Level.WORKER),
     "telemetry": (Level.OPERATOR, Level.OPERATOR),
     "tools": (Level.OPERATOR, Level.OPERATOR),
     "undo": (None, Level.OPERATOR),
+    "faults": (Level.OPERATOR, Level.OPERATOR),
     "worktrees": (Level.READ, Level.WORKER),
 }
 """The lowest levels at which a service's operations without a capability read, and at which they change something."""

@@ -148,6 +148,15 @@ class Settings(
     idle_anonymous_seconds: float = Field(
         300.0, gt=0, description="How long a WebSocket may stay open if its client neither registers nor authenticates."
     )
+    mcp_task_after_seconds: float = Field(
+        5.0, gt=0, le=600, description="After how long a call becomes a task, for MCP clients that know tasks."
+    )
+    mcp_task_kept_seconds: float = Field(
+        3_600.0, gt=0, le=604_800, description="How long the result of a call that became a task is kept."
+    )
+    max_mcp_tasks: int = Field(
+        32, ge=0, le=1_000, description="Most calls of one MCP client that are tasks, or were and are still kept."
+    )
     max_frame_bytes: int = Field(1_048_576, ge=1_024, description="Largest WebSocket frame or request body.")
     max_in_flight: int = Field(64, ge=1, description="Messages of one connection that are handled concurrently.")
     max_messages_per_second: int = Field(
@@ -292,6 +301,9 @@ class Settings(
         ge=0,
         description="Of more bytes on the disk, what can be made again is cleared: `workbench disk` (0: never).",
     )
+    max_archive_bytes: int = Field(
+        107_374_182_400, ge=1_000_000, description="Most bytes that an archive of the project may take when unpacked."
+    )
     integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
@@ -368,6 +380,11 @@ class Settings(
     )
     process_sample_seconds: float = Field(5.0, ge=0, description="How often processes are measured; 0: never.")
     keep_process_samples_days: float = Field(7.0, ge=0, description="How long what was measured is kept.")
+    keep_events_days: float = Field(
+        0.0,
+        ge=0,
+        description="How long events stay in the feed, before they are rolled up to Parquet for queries (0: for ever).",
+    )
     keep_tool_logs_days: float = Field(
         30.0, ge=0, description="How long what functions printed while they ran for tools is kept."
     )

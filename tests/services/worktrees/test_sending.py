@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tests import given
 from tests.conftest import Served, git
 from tests.services.worktrees.lab import commit
+from tests.services.worktrees.there import bundle_of, clone, fetch, send
 from workbench.client import HttpClient
 from workbench.process import Writer
 from workbench.services.worktrees import sending
@@ -27,41 +27,6 @@ async def ada(served: Served, settle: Any, repository: Path) -> AsyncIterator[Ht
     agent = await settle("ada", "lab")
     async with HttpClient(served.info.url, agent.token) as client:
         yield client
-
-
-async def fetch(ada: HttpClient, file: Path, *known: str) -> dict[str, Any]:
-    """Take the bundle of the branch, piece by piece; what was offered."""
-    offer = await ada.call("offer_worktree_bundle", known=list(known))
-    offset: int | None = 0
-    with file.open("wb") as into:
-        while offset is not None:
-            piece = await ada.call("read_worktree_bundle", sha256=offer["sha256"], offset=offset)
-            into.write(base64.b64decode(piece["data"]))
-            offset = piece["next_offset"]
-    assert hashlib.sha256(file.read_bytes()).hexdigest() == offer["sha256"]
-    return offer
-
-
-async def clone(ada: HttpClient, at: Path) -> Path:
-    """A repository elsewhere with the branch."""
-    bundle = at / "down.bundle"
-    offer = await fetch(ada, bundle)
-    git("clone", "-q", "--branch", offer["branch_name"], str(bundle), "there", cwd=at)
-    assert git("rev-parse", "HEAD", cwd=at / "there") == offer["commit"]
-    return at / "there"
-
-
-def bundle_of(there: Path, *since: str) -> tuple[bytes, dict[str, Any]]:
-    """The new commits elsewhere as a bundle, and how `import_worktree_bundle` names it."""
-    git("bundle", "create", "-q", "up.bundle", "wb/lab/main", *(f"^{one}" for one in since), cwd=there)
-    data = (there / "up.bundle").read_bytes()
-    (there / "up.bundle").unlink()
-    return data, {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-
-
-async def send(ada: HttpClient, data: bytes, sha256: str, offset: int = 0) -> dict[str, Any]:
-    """Send a piece."""
-    return await ada.call("send_worktree_bundle", sha256=sha256, offset=offset, data=base64.b64encode(data).decode())
 
 
 async def test_commits_made_elsewhere_come_back_to_the_branch_and_the_worktree(
@@ -86,10 +51,8 @@ async def test_commits_made_elsewhere_come_back_to_the_branch_and_the_worktree(
     assert (repository / ".aiswarm/worktrees/lab/new.txt").read_text() == "made elsewhere\n"
     again = await ada.call("import_worktree_bundle", **bundle)  # its answer was lost
     assert (again["commit"], again["moved"]) == (made, False)
-    assert await ada.call("offer_worktree_bundle", known=[made]) | {"base_commit": ""} == {
-        **{"worktree": "lab", "branch_name": "wb/lab/main", "commit": made, "base_commit": ""},
-        **{"bytes": 0, "sha256": ""},
-    }
+    again = await ada.call("offer_worktree_bundle", known=[made])
+    assert (again["commit"], again["bytes"], again["sha256"]) == (made, 0, "")
 
 
 @pytest.mark.long
@@ -129,6 +92,26 @@ async def test_what_is_no_bundle_of_sound_commits_moves_nothing(
     wanted = {"sha256": hashlib.sha256(whole).hexdigest(), "bytes": len(whole)}
     await given.refuses("BUNDLE_DAMAGED", ada.call("import_worktree_bundle", **wanted))
     assert git("rev-parse", "wb/lab/main", cwd=repository) == before
+
+
+@pytest.mark.long
+async def test_branches_of_other_worktrees_and_their_targets_are_taken_to_merge_them(
+    ada: HttpClient, served: Served, repository: Path, tmp_path: Path
+) -> None:
+    there = await clone(ada, tmp_path)
+    await given.worktree(served.workbench, "other")
+    made = commit(repository / ".aiswarm/worktrees/other", "of_other.txt")
+    await served.workbench.call("get_worktree_status", worktree_name="other")
+    git("branch", "private", made, cwd=repository)
+    known = git("rev-parse", "HEAD", cwd=there)
+    assert (await ada.call("offer_worktree_bundle", known=[known]))["branches"] == {
+        "main": known,
+        "wb/other/main": made,
+    }
+    offer = await fetch(ada, tmp_path / "other.bundle", known, branch="wb/other/main")
+    git("fetch", "-q", str(tmp_path / "other.bundle"), "wb/other/main", cwd=there)
+    assert offer["commit"] == git("rev-parse", "FETCH_HEAD", cwd=there) == made
+    await given.refuses("BRANCH_NOT_FOUND", ada.call("offer_worktree_bundle", branch="private"))
 
 
 @pytest.mark.long

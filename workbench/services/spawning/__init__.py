@@ -16,6 +16,7 @@ exists nowhere else.
 - `fallback`: another profile for agents whose own is held
 - `manual`: workers that a person runs by hand
 - `elsewhere`: workers of machines that share no path with the project
+- `terms`: what such a worker is told of how it works
 - `unattended`: open tasks that no agent is left to do
 """
 
@@ -32,6 +33,7 @@ from workbench.services.spawning import (
     request,
     spawn,
     startup,
+    terms,
     unattended,
     workplace,
     workplace_shown,
@@ -50,6 +52,7 @@ __all__ = [
     "request",
     "spawn",
     "startup",
+    "terms",
     "unattended",
     "workplace",
     "workplace_shown",

@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 
 async def deliver(ctx: Ctx, peer: KoiPeer) -> None:
-    """Send everything that waits for a peer, in order.
+    """Send everything that waits for a peer, in order, unless the peer fetches it: it may have begun to meanwhile.
 
     Raises: as `PeerClient.exchange`; what was not sent waits.
     """
-    limit = ctx.settings.max_koi_batch_events
-    while waiting := await ctx.read(lambda tx: outbox.first(tx, str(peer.rid), limit)):
+    limit, me = ctx.settings.max_koi_batch_events, str(handshake.present(ctx).identity.rid)
+    while waiting := await ctx.read(lambda tx: outbox.first_to_send(tx, me, str(peer.rid), limit)):
         batch = list(_within(waiting, ctx.settings.max_koi_batch_bytes))
         await _send(ctx, peer, batch)
         event_ids = [event.id for event in batch]
