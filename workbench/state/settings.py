@@ -183,6 +183,12 @@ class Settings(
     max_sweep_output_bytes: int = Field(
         10_000_000, ge=1_024, description="Largest outputs of one run of a sweep; the rest is left out of its notebook."
     )
+    max_sweep_files_bytes: int = Field(
+        1_073_741_824,
+        ge=1_024,
+        description="Largest files that a sweep sends to machines that do not see the project, and that one run there "
+        "sends back.",
+    )
     max_plan_tasks: int = Field(10_000, ge=1, description="Tasks that one plan may create.")
     plan_needs_approval: Literal["large", "always", "never"] = Field(
         "large",
