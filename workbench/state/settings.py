@@ -42,6 +42,7 @@ from workbench.state.machine import MachineSettings
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings
+from workbench.state.retention_settings import RetentionSettings
 from workbench.state.root import find_project, require_own
 from workbench.state.telemetry_settings import TelemetrySettings
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
@@ -69,6 +70,7 @@ class Settings(
     MachineSettings,
     TelemetrySettings,
     KoiSettings,
+    RetentionSettings,
 ):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
@@ -289,24 +291,11 @@ class Settings(
         gt=0,
         description="How long an agent's program may say nothing, while none of its tools runs, before it is ended.",
     )
-    max_agent_session_bytes: int = Field(
-        50_000_000,
-        ge=0,
-        description="Largest conversation of an agent's program that is kept for the next attempt; 0: none is kept.",
-    )
-    keep_attempts_days: float = Field(
-        30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
-    )
     max_checkouts: int = Field(
         4, ge=1, description="Checkouts that are kept for tasks without a worktree, of one commit each."
     )
     update_worktrees: bool = Field(
         True, description="Merge the target into a worktree before an attempt begins there, if they do not conflict."
-    )
-    max_disk_bytes: int = Field(
-        0,
-        ge=0,
-        description="Of more bytes on the disk, what can be made again is cleared: `workbench disk` (0: never).",
     )
     max_archive_bytes: int = Field(
         107_374_182_400, ge=1_000_000, description="Most bytes that an archive of the project may take when unpacked."
@@ -386,13 +375,6 @@ class Settings(
         64, ge=1, description="Functions that run at once for tools in one process, with those that a call left behind."
     )
     process_sample_seconds: float = Field(5.0, ge=0, description="How often processes are measured; 0: never.")
-    keep_process_samples_days: float = Field(7.0, ge=0, description="How long what was measured is kept.")
-    keep_events_days: float = Field(
-        0.0, ge=0, description="When events are rolled up to Parquet, for queries (0: never)."
-    )
-    keep_tool_logs_days: float = Field(
-        30.0, ge=0, description="How long what functions printed while they ran for tools is kept."
-    )
     max_tool_result_bytes: int = Field(67_108_864, ge=1_024, description="Largest result of a tool.")
     max_tool_rows: int = Field(1_000, ge=1, description="Most rows of a result that a function does not declare.")
     max_run_metrics: int = Field(1_000_000, ge=1, description="Values that one run may record.")
