@@ -34,6 +34,10 @@ NUMBER = """desk => {
   reached.forEach((one, index) => { one.dataset.number = index; });
   return reached.map((one) => one.ariaLabel ?? one.textContent);
 }"""
+LEAKING = """desk => [...desk.querySelectorAll("[data-number]")]
+  .filter((one) => one.dataset.lmSuppressShortcuts !== "true")
+  .map((one) => one.outerHTML.slice(0, 200))"""
+"""The controls at which JupyterLab would take a letter for a command of the notebook."""
 FOCUSED = "desk => desk.contains(document.activeElement) ? document.activeElement.dataset.number ?? '' : null"
 
 
@@ -294,6 +298,7 @@ def test_the_tab_key_reaches_all_controls(open_bare: OpenDesk, project: Project)
         if tab == "Admin":
             expect(desk.get_by_text("queue length")).to_be_visible()
         missed[tab] = walk(desk, tab)
+        assert desk.evaluate(LEAKING) == [], tab
         if missed[tab]:  # what is drawn anew meanwhile, as charts are every few seconds, has lost its number
             missed[tab] = walk(desk, tab)
     assert not any(missed.values()), missed

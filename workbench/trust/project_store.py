@@ -78,7 +78,8 @@ def _recognise(store: Store, settings: Settings, note: DatabaseNote | None) -> D
     event, at = _newest_work(settings.database) if note is None else (None, None)
     identity, newest = asyncio.run(store.read(lambda tx: (tx.one(SQL.identity, event=event), tx.one(SQL.newest))))
     assert identity is not None
-    if identity["at"] != at:
+    is_rolled_up = event is not None and event <= (identity["rolled_up"] or 0)
+    if identity["at"] != at and not is_rolled_up:
         raise Conflict(
             "DATABASE_LACKS_WORK",
             f"The database {settings.database_url} does not have the work that this project has in "
