@@ -17,6 +17,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Hint, NotFound
 from workbench.git import Repository
+from workbench.git.whole_bundles import create
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.process import ProcessRef, is_running
@@ -330,7 +331,7 @@ def _mend_work(
 ) -> Callable[[], Awaitable[str]]:
     async def mend() -> str:
         if is_here:
-            await to_thread(repository.add_references, {ref: work["kept_commit"]}, f"{ref}-restored")
+            await to_thread(create, repository, {ref: work["kept_commit"]})
             return "The reference is made again."
         key = {"task_id": int(work["task_id"]), "attempt": int(work["attempt"])}
         await ctx.write(lambda tx: attempts.forget(tx, **key))
