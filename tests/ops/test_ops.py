@@ -207,6 +207,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "telemetry": (Level.OPERATOR, Level.OPERATOR),
     "tools": (Level.OPERATOR, Level.OPERATOR),
     "undo": (None, Level.OPERATOR),
+    "faults": (Level.OPERATOR, Level.OPERATOR),
     "worktrees": (Level.READ, Level.WORKER),
 }
 """The lowest levels at which a service's operations without a capability read, and at which they change something."""

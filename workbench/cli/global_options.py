@@ -68,6 +68,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "disk",
         "backup",
         "restore",
+        "vacuum",
         "db",
     ),
     "Decide": ("approvals", "proposed", "approve", "reject", "answer", "request-changes", "integrate"),

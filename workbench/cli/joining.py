@@ -75,7 +75,7 @@ def run_joining(options: ServerOptions, arguments: Mapping[str, Any]) -> int:
     Args:
         arguments: those of spawning.
     """
-    url = str(options.server)
+    url = str(options.server).rstrip("/")
     from workbench.services.processes.processes import ResourceLimits
     from workbench.services.spawning.joining import JoinRequest, join, own_directory
     from workbench.worker.__main__ import run
@@ -92,10 +92,12 @@ def run_joining(options: ServerOptions, arguments: Mapping[str, Any]) -> int:
         secret=tuple(arguments.get("secret", ())),
         **given,
     )
-    with own_directory(url, options.directory) as place:
-        config = asyncio.run(join(request, place))
-        click.echo(f"A worker for {url} is running in {place}; press Ctrl-C to end it.", err=True)
-        return run(config)
+    with own_directory(request, options.directory) as place:
+        joined = asyncio.run(join(request, place))
+        for note in joined.notes:
+            click.echo(note, err=True)
+        click.echo(f"{joined.agent_id} is running, for {url}, in {place}; press Ctrl-C to end it.", err=True)
+        return run(joined.config)
 
 
 def _token(file: Path | None) -> str | None:

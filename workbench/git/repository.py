@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,19 +118,15 @@ class Repository(Plumbing):
 
     def branches(self) -> dict[str, str]:
         """The commits of all branches, by name."""
-        lines = self.read("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads").text.splitlines()
-        return {name: commit for commit, _, name in (line.partition(" ") for line in lines)}
+        return {name.removeprefix("refs/heads/"): commit for name, commit in self.references("refs/heads").items()}
 
     def heads(self, branches: Iterable[str]) -> dict[str, str]:
         """The commits of some branches, by one command; branches that do not exist are left out."""
         names = sorted(set(branches))
         if not names:
             return {}
-        refs = (f"refs/heads/{name}" for name in names)
-        result = self.read("for-each-ref", "--format=%(objectname) %(refname)", *refs)
-        rows = (line.partition(" ")[::2] for line in result.text.splitlines())
-        commits = {ref.removeprefix("refs/heads/"): commit for commit, ref in rows}
-        return {name: commits[name] for name in names if name in commits}
+        commits = self.references(*(f"refs/heads/{name}" for name in names))
+        return {name: commits[f"refs/heads/{name}"] for name in names if f"refs/heads/{name}" in commits}
 
     def is_ancestor(self, commit: str, branch: str) -> bool:
         """Whether `branch` contains `commit`; each may be a branch or a commit. False if one does not exist."""
@@ -496,6 +492,18 @@ class Repository(Plumbing):
             NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
         """
         bundles.write(self, path, refs)
+
+    def write_whole_bundle(self, path: Path) -> dict[str, str]:
+        """Write a bundle of all references and their commits; what each names. Conflict: ``REPOSITORY_SHALLOW``."""
+        return bundles.write_whole(self, path)
+
+    def add_objects(self, path: Path) -> dict[str, str]:
+        """Add the objects of a bundle, and no reference; what each reference in it names."""
+        return bundles.unbundle(self, path)
+
+    def add_references(self, references: Mapping[str, str], aside: str) -> dict[str, str]:
+        """Create references. Those that are here and elsewhere stay: the ones below `aside` that stand for them."""
+        return bundles.add_refs(self, references, aside)
 
     @machine_faults()
     def bundle_branch(self, path: Path, branch: str, *, known: Sequence[str]) -> str | None:

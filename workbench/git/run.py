@@ -141,6 +141,12 @@ class GitResult:
         return self.out.split(b"\0")[:-1]
 
     @property
+    def references(self) -> dict[str, str]:
+        """The object of each reference, of lines with an id and a name."""
+        rows = (os.fsdecode(row).partition(" ") for row in self.out.split(b"\n") if row)
+        return {name: id_ for id_, _, name in rows}
+
+    @property
     def was_disturbed(self) -> bool:
         """Whether the machine made it fail: it was killed, or a resource ran out. Its result then means nothing."""
         return not 0 <= self.code <= _LAST_STATUS or bool(self.code and _advice(self.err))

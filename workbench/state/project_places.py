@@ -93,6 +93,11 @@ class ProjectPlaces:
         return self.home / "bundles"
 
     @property
+    def artifacts(self) -> Path:
+        """Files that attempts on machines without a clone have sent, a directory for each task."""
+        return self.home / "artifacts"
+
+    @property
     def scratch(self) -> Path:
         """Home and temporary directories of confined commands."""
         return self.home / "scratch"

@@ -43,7 +43,7 @@ class TelemetrySettings(BaseSettings):
         "for the ledger and the transcript, where the gateway does not see it.",
     )
     max_telemetry_bytes: int = Field(
-        16_777_216, ge=1_024, description="Largest request by which a program tells this server by OpenTelemetry."
+        8_388_608, ge=1_024, description="Largest request by which a program tells this server by OpenTelemetry."
     )
 
     @field_validator("telemetry_endpoint")

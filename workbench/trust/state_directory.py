@@ -23,6 +23,7 @@ from workbench.present.inert import inert_line
 from workbench.state import outside, shares, user_files
 from workbench.state.database_note import DatabaseNote
 from workbench.state.outside import ORIGIN
+from workbench.state.restore_note import require_restored
 from workbench.state.root import STATE, enclosing_repository, identity, require_own
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
@@ -187,10 +188,11 @@ def has_store(settings: Settings) -> bool:
     """Whether the project has a store: on PostgreSQL, it was opened here before.
 
     Raises:
-        Unavailable: ``STORE_INCOMPLETE``: it had one, which is gone.
+        Unavailable: ``STORE_INCOMPLETE``: it had one, which is gone. Conflict: ``RESTORE_UNFINISHED``.
     """
     from workbench.store.examination import require_there
 
+    require_restored(settings.project)
     if DatabaseNote.of(settings.home) is not None:
         return True
     return settings.database_url is None and require_there(settings.database)

@@ -36,8 +36,9 @@ OCCUPIED_SECONDS = 0.5
 DEVICE_SECONDS = 0.1
 """The same of a device, which another attempt had."""
 ERROR_LIMIT = 9_000
-LEAVE_SECONDS = 15.0
-"""How long a worker that is stopped sends what its attempt has left: schedulers kill it 30 seconds after SIGTERM."""
+LEAVE_SECONDS = 10.0
+"""How long a worker that is stopped sends what its attempt has left, and how long it tells the server that it has
+ended: schedulers kill it 30 seconds after SIGTERM."""
 CHECK_SECONDS = 20
 """How long one call waits for the end of a check."""
 AWAY = "The server, by which its program asks for models, was away meanwhile."
@@ -320,10 +321,11 @@ class SupervisedAttempt:
     async def _complete(self, outcome: AttemptOutcome) -> None:
         try:
             commit = await self._commit()
+            names = await self.checkout.hand_over(outcome.artifacts) if self.checkout else outcome.artifacts
         except WorkbenchError as error:
             await self._fail(AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code))
             return
-        artifacts = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
+        artifacts = [*names, *([f"commit:{commit}"] if commit else [])]
         facts = {"result_data": outcome.result, "artifacts": artifacts, **_usage(outcome)}
         try:
             await self._wait_for_check()
@@ -368,12 +370,9 @@ class SupervisedAttempt:
     async def _give_back(self) -> None:
         """Tell the server that the command has ended without success; the server keeps its work."""
         if _is_cancelled():  # else the lease is lost, and the server takes nothing of it
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LEAVE_SECONDS):
-                    await self._leave()
+            await _try(self._leave())
         details = {"outcome": "released", "reason": "the worker was stopped"}
-        with contextlib.suppress(WorkbenchError):
-            await self.api.call_once("finish_attempt", key=self.key, **details, **self.claim.attempt)
+        await _try(self.api.call_once("finish_attempt", key=self.key, **details, **self.claim.attempt))
 
     async def _leave_survivor(self, error: WorkbenchError) -> None:
         """Fail the attempt whose command cannot be ended. The worker then ends, to start nothing beside it."""
@@ -411,6 +410,16 @@ async def _complete_work(work: Coroutine[Any, Any, None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         raise
+
+
+async def _try(work: Coroutine[Any, Any, object]) -> None:
+    """Do what may fail, for `LEAVE_SECONDS`; also in a task that is cancelled, where `asyncio.timeout` does not end."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait({task}, timeout=LEAVE_SECONDS)
+    task.cancel()
+    (failure,) = await asyncio.gather(task, return_exceptions=True)
+    if isinstance(failure, Exception):
+        log.warning("what the attempt has left was not told: %s", failure)
 
 
 async def _stop(task: asyncio.Task[None]) -> None:

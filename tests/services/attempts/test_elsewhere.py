@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,3 +111,25 @@ async def test_an_attempt_elsewhere_does_not_begin_beside_a_local_worker(far: Fa
         await given.refuses("WORKTREE_OCCUPIED", far.begin(task))
         lock.forget()
     await far.begin(task)
+
+
+async def test_files_outside_of_git_are_sent_in_pieces_and_shown_with_the_task(far: Far, served: Served) -> None:
+    served.workbench.settings.__dict__["max_artifact_bytes"] = 20
+    task = await given.whole_task(served.workbench, "t", run="true")
+    made = await far.begin(task)
+
+    async def send_file(data: bytes, offset: int = 0, *, of: bytes = b"a,b\n1,2\n") -> dict[str, Any]:
+        file = {"name": "/scratch/rows.csv", "sha256": hashlib.sha256(of).hexdigest(), "bytes": len(of)}
+        piece = base64.b64encode(data).decode()
+        return await far.client.call("send_artifact", **file, **made, offset=offset, data=piece)
+
+    assert await send_file(b"a,b") == {"received": 3, "whole": False}
+    assert await send_file(b"2\n", 6) == {"received": 3, "whole": False}  # a piece is missing
+    assert await send_file(b"") == {"received": 3, "whole": False}  # asked, after the link was cut
+    await given.refuses("ARTIFACT_DAMAGED", send_file(b"xxxxx", 3))
+    assert await send_file(b"a,b\n1,2\n") == await send_file(b"") == {"received": 8, "whole": True}
+    await given.refuses("ARTIFACT_TOO_LARGE", send_file(b"x", of=bytes(21)))
+    await far.client.call("finish_attempt", outcome="completed", artifacts=["/scratch/rows.csv"], **made)
+    await given.refuses("LEASE_LOST", send_file(b""))
+    shown = await served.workbench.call("get_task_artifact", task_id=task["id"], name="/scratch/rows.csv")
+    assert (shown["source"], shown["columns"], shown["rows"]) == ("sent", ["a", "b"], [["1", "2"]])

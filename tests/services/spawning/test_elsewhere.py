@@ -35,9 +35,9 @@ async def test_a_machines_token_enlists_workers_and_does_nothing_else(served: Se
             assert offer["commit"] == git("rev-parse", offer["branch_name"], cwd=repository)
             assert (await workbench.call("remove_machine", name="gpu"))["revoked"] == [made["agent_id"]]
             await given.refuses("INVALID_TOKEN", worker.call("whoami"))
-        await given.refuses("INVALID_TOKEN", machine.call("enlist_elsewhere", key=KEY))
+        await given.refuses("INVALID_TOKEN", machine.call("enlist_elsewhere", key=KEY, persona_id="planner"))
     async with HttpClient(url) as stranger:
-        await given.refuses("MACHINE_TOKEN_REQUIRED", stranger.call("enlist_elsewhere", key=KEY))
+        await given.refuses("MACHINE_TOKEN_REQUIRED", stranger.call("enlist_elsewhere", key=KEY, persona_id="planner"))
     told = str(await workbench.store.read(lambda tx: tx.all(RECORDED)))
     assert made["agent_id"] in told
     assert token not in told
@@ -51,12 +51,14 @@ async def test_a_machine_enlists_no_more_workers_than_it_may(
     monkeypatch.setitem(served.workbench.settings.__dict__, "max_workers_of_machine", 1)
     token = (await served.workbench.call("add_machine", name="gpu"))["token"]
     async with HttpClient(served.info.url, token) as machine:
-        first = await machine.call("enlist_elsewhere", key=KEY)
-        await given.refuses("TOO_MANY_WORKERS", machine.call("enlist_elsewhere", key="other" + KEY))
+        first = await machine.call("enlist_elsewhere", key=KEY, persona_id="planner")
+        await given.refuses(
+            "TOO_MANY_WORKERS", machine.call("enlist_elsewhere", key="other" + KEY, persona_id="planner")
+        )
         (shown,) = (await served.workbench.call("list_machines"))["machines"]
         assert (shown["name"], shown["workers"], shown["used_at"] is not None) == ("gpu", 1, True)
         await served.workbench.call("revoke_agent", agent_id=first["agent_id"])
-        again = await machine.call("enlist_elsewhere", key=KEY)  # that worker may act no more
+        again = await machine.call("enlist_elsewhere", key=KEY, persona_id="planner")  # that worker may act no more
         assert again["worktree"] != first["worktree"]
 
 
@@ -67,9 +69,12 @@ async def test_a_repeated_request_enlists_no_second_worker(served: Served, repos
     async with HttpClient(url, token) as machine:
         error = await given.refuses("INVALID_ARGUMENTS", machine.call("enlist_elsewhere", key=KEY, facts={"x": 1}))
         assert error.details["problems"][0]["field"] == "facts.x"
-        await given.refuses("PROFILE_NOT_FOUND", machine.call("enlist_elsewhere", key=KEY, profile="none"))
-        request = {"key": KEY, "facts": facts}
+        await given.refuses(
+            "PROFILE_NOT_FOUND", machine.call("enlist_elsewhere", key=KEY, persona_id="planner", profile="none")
+        )
+        request = {"key": KEY, "persona_id": "planner", "facts": facts}
         answers = await asyncio.gather(*(machine.call("enlist_elsewhere", **request) for _ in range(3)))
+    assert (await workbench.call("list_approvals"))["approvals"] == []
     assert len({(answer["agent_id"], answer["worktree"]) for answer in answers}) == 1
     states = [await state_of(url, answer["token"]) for answer in answers]
     assert sorted(states) == ["INVALID_TOKEN", "INVALID_TOKEN", "worker"]  # the last token is the only one
@@ -90,7 +95,7 @@ async def test_a_worker_elsewhere_is_told_how_it_works(served: Served, repositor
     workbench, url = served.workbench, served.info.url
     token = (await workbench.call("add_machine", name="gpu"))["token"]
     async with HttpClient(url, token) as machine:
-        made = await machine.call("enlist_elsewhere", key=KEY)
+        made = await machine.call("enlist_elsewhere", key=KEY, persona_id="planner")
     async with HttpClient(url, made["token"]) as worker:
         terms = await worker.call("worker_terms")
     assert (terms["worktree"], terms["branch_name"], terms["target"]) == ("gpu", "wb/gpu/main", "main")

@@ -20,9 +20,10 @@ FULL = b"HTTP/1.1 503 Full\r\nretry-after: 7\r\ncontent-length: 0\r\nconnection:
 ELSEWHERE = b"HTTP/1.1 307 Elsewhere\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 WRONG_KEY = b"HTTP/1.1 401 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 NOT_THERE = b"HTTP/1.1 404 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+TOO_LARGE = b"HTTP/1.1 413 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 BAD = b"HTTP/1.1 400 Bad\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _PART = ExportTraceServiceResponse(
-    partial_success=ExportTracePartialSuccess(rejected_spans=1, error_message="too many attributes")
+    partial_success=ExportTracePartialSuccess(rejected_spans=1, error_message="too many\n\x1b[2Jattributes")
 ).SerializeToString()
 PARTLY = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (len(_PART), _PART)
 
@@ -46,11 +47,12 @@ class Told:
 
 @dataclass
 class Collector:
-    """A collector; `answer` is what it says, None: nothing, ever."""
+    """A collector; `answer` is what it says, None: nothing, ever; it takes `largest` bytes at a time."""
 
     answer: bytes | None = OK
     address: str = ""
     takes_metrics: bool = True
+    largest: int = 1_000_000
     spans: list[Told] = field(default_factory=list)
     metrics: list[dict[str, list[Any]]] = field(default_factory=list)
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
@@ -74,6 +76,8 @@ class Collector:
         self.requests.append((path, headers, body))
         if path == "/v1/metrics" and not self.takes_metrics:
             writer.write(NOT_THERE)
+        elif len(body) > self.largest:
+            writer.write(TOO_LARGE)
         elif self.answer is None:
             await reader.read()
         else:

@@ -239,7 +239,7 @@ async def test_a_collector_that_is_not_there_keeps_nobody_waiting(settings: Sett
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("answer", "said"), [(PARTLY, "too many attributes"), (BAD, "it answered 400")])
+@pytest.mark.parametrize(("answer", "said"), [(PARTLY, r"too many\n\x1b[2Jattributes"), (BAD, "it answered 400")])
 async def test_what_the_collector_refuses_for_good_does_not_hold_up_the_rest(
     settings: Settings, answer: bytes, said: str
 ) -> None:
@@ -259,6 +259,31 @@ async def test_what_the_collector_refuses_for_good_does_not_hold_up_the_rest(
     assert said in refused["error"]
     assert sorted(span.name for span in collector.spans)[-1] == f"task {again}"
     assert (len(collector.spans), after["spans"]) == (4, 8)
+
+
+@pytest.mark.long
+async def test_a_collector_that_takes_little_at_a_time_gets_all_but_what_is_too_large_alone(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with collecting() as collector, Workbench.open(told_at(settings, collector)) as workbench:
+        ada = await admitted(workbench, "ada")
+        await tell(workbench)
+        await worked(workbench, ada, requests=30)
+        collector.largest = 4_000
+        assert await tell(workbench) is None
+        told = await status(workbench)
+        names = [span.name for span in collector.spans]
+        assert len({span.id for span in collector.spans}) == len(names) == 33
+        assert (told["error_code"], told["behind"], told["spans"]) == (None, 0, 33)
+        collector.largest = 10
+        await worked(workbench, ada)
+        await tell(workbench)
+        refused = await status(workbench)
+    assert (refused["error_code"], refused["behind"], refused["refused"]) == ("TELEMETRY_REFUSED", 0, 4)
+    assert len(collector.spans) == 33
+    assert {record.message.partition(":")[0] for record in caplog.records if "TELE" in record.message} == {
+        "TELEMETRY_REFUSED"
+    }
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from tests import given
 from tests.conftest import Admit, Served, limited
 from workbench.rules.models.upstream import ProviderKey
+from workbench.rules.telemetry import received
+from workbench.rules.telemetry.received import Signal, Told
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -153,11 +156,36 @@ async def test_what_is_no_otlp_of_an_agent_is_refused(served: Served, admit: Adm
             (b"hello", json_form | zipped, "BAD_MESSAGE"),
             (b" " * 20_001, json_form, "TOO_LARGE"),
             (gzip.compress(b" " * 50_000_000), json_form | zipped, "TOO_LARGE"),
+            (gzip.compress(b'{"resourceLogs": []}')[:-9], json_form | zipped, "BAD_MESSAGE"),
+            (gzip.compress(b"", mtime=0)[:-8], proto | zipped, "BAD_MESSAGE"),
         ]
         for content, headers, code in sent:
             answer = await program.post("/v1/logs", content=content, headers=headers)
             assert answer.json()["error"]["code"] == code, content[:20]
     assert await costs(served) == []
+
+
+async def test_one_request_is_read_at_a_time(served: Served, admit: Admit, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, most, read = 0, 0, received.read
+
+    def counted(signal: Signal, document: Any) -> list[Told]:
+        nonlocal reading, most
+        reading += 1
+        most = max(most, reading)
+        told = read(signal, document)
+        reading -= 1
+        return told
+
+    monkeypatch.setattr(received, "read", counted)
+    agents = [await admit(f"bob-{number}") for number in range(3)]
+    records = [an_event(number) for number in range(500)]
+    document = {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+    async with AsyncExitStack() as stack:
+        programs = [await stack.enter_async_context(client(served, agent.token)) for agent in agents]
+        answers = await asyncio.gather(*(program.post("/v1/logs", json=document) for program in programs))
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert most == 1
+    assert [cost["requests"] for cost in await costs(served, "agent")] == [500] * 3
 
 
 def an_event(number: int = 0, **more: Any) -> dict[str, Any]:

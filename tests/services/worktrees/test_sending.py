@@ -51,10 +51,8 @@ async def test_commits_made_elsewhere_come_back_to_the_branch_and_the_worktree(
     assert (repository / ".aiswarm/worktrees/lab/new.txt").read_text() == "made elsewhere\n"
     again = await ada.call("import_worktree_bundle", **bundle)  # its answer was lost
     assert (again["commit"], again["moved"]) == (made, False)
-    assert await ada.call("offer_worktree_bundle", known=[made]) | {"base_commit": ""} == {
-        **{"worktree": "lab", "branch_name": "wb/lab/main", "commit": made, "base_commit": ""},
-        **{"bytes": 0, "sha256": ""},
-    }
+    again = await ada.call("offer_worktree_bundle", known=[made])
+    assert (again["commit"], again["bytes"], again["sha256"]) == (made, 0, "")
 
 
 @pytest.mark.long
@@ -94,6 +92,26 @@ async def test_what_is_no_bundle_of_sound_commits_moves_nothing(
     wanted = {"sha256": hashlib.sha256(whole).hexdigest(), "bytes": len(whole)}
     await given.refuses("BUNDLE_DAMAGED", ada.call("import_worktree_bundle", **wanted))
     assert git("rev-parse", "wb/lab/main", cwd=repository) == before
+
+
+@pytest.mark.long
+async def test_branches_of_other_worktrees_and_their_targets_are_taken_to_merge_them(
+    ada: HttpClient, served: Served, repository: Path, tmp_path: Path
+) -> None:
+    there = await clone(ada, tmp_path)
+    await given.worktree(served.workbench, "other")
+    made = commit(repository / ".aiswarm/worktrees/other", "of_other.txt")
+    await served.workbench.call("get_worktree_status", worktree_name="other")
+    git("branch", "private", made, cwd=repository)
+    known = git("rev-parse", "HEAD", cwd=there)
+    assert (await ada.call("offer_worktree_bundle", known=[known]))["branches"] == {
+        "main": known,
+        "wb/other/main": made,
+    }
+    offer = await fetch(ada, tmp_path / "other.bundle", known, branch="wb/other/main")
+    git("fetch", "-q", str(tmp_path / "other.bundle"), "wb/other/main", cwd=there)
+    assert offer["commit"] == git("rev-parse", "FETCH_HEAD", cwd=there) == made
+    await given.refuses("BRANCH_NOT_FOUND", ada.call("offer_worktree_bundle", branch="private"))
 
 
 @pytest.mark.long

@@ -11,9 +11,9 @@ from tests.conftest import git
 from workbench.client import HttpClient
 
 
-async def fetch(ada: HttpClient, file: Path, *known: str) -> dict[str, Any]:
-    """Take the bundle of the branch, piece by piece; what was offered."""
-    offer = await ada.call("offer_worktree_bundle", known=list(known))
+async def fetch(ada: HttpClient, file: Path, *known: str, **more: str) -> dict[str, Any]:
+    """Take the bundle of a branch, by default its own, piece by piece; what was offered."""
+    offer = await ada.call("offer_worktree_bundle", known=list(known), **more)
     offset: int | None = 0
     with file.open("wb") as into:
         while offset is not None:

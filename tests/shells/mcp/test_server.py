@@ -26,6 +26,7 @@ from workbench.services.tools.tool import ToolInfo, ToolOutcome
 from workbench.shells.gate import RequestGate
 from workbench.shells.mcp import server
 from workbench.shells.mcp.backend import Context
+from workbench.shells.mcp.tasks import McpTasks, TaskLimits
 from workbench.shells.mcp.tools import FIRST_CHOICE
 
 pytestmark = pytest.mark.anyio
@@ -198,8 +199,8 @@ class Counting:
 
 
 async def test_a_call_does_not_list_the_tools_before(workbench: Workbench) -> None:
-    counting = Counting()
-    manager = StreamableHTTPSessionManager(server.server(workbench.catalogue, counting))
+    counting, tasks = Counting(), McpTasks(TaskLimits(1.0, 1.0, 1), workbench.store.now)
+    manager = StreamableHTTPSessionManager(server.server(workbench.catalogue, counting, tasks))
     app = RequestGate(StreamableHTTPASGIApp(manager), workbench)
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app))
     transport = streamable_http_client("http://127.0.0.1/mcp", http_client=http)

@@ -15,6 +15,7 @@ from workbench.errors import BadInput
 from workbench.model import Level, Wire, iso
 from workbench.ops import Ctx, op
 from workbench.rules.secrets.executed import with_masks
+from workbench.store import rolled_up
 from workbench.store.base import Reader, Row
 from workbench.store.queries import Query, beside
 
@@ -117,6 +118,9 @@ async def export(
 def _records(tx: Reader, sheet: Sheet) -> Iterator[dict[str, Any]]:
     """The rows in order, read in pages so that a large table is never in memory as a whole."""
     after = sheet.start
+    if sheet.query is SQL.events:
+        yield from (_record(sheet, row) for row in rolled_up.all_events(tx))
+        after = rolled_up.last_id(tx)
     while rows := tx.all(sheet.query, after=after, limit=PAGE):
         yield from (_record(sheet, row) for row in rows)
         after = rows[-1][sheet.key]

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import platform
 import secrets
 import socket
+import ssl
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ from workbench.rules.profile import Profile
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import profiles
 from workbench.services.processes.processes import ResourceLimits
-from workbench.services.processes.sandbox import confinement_of
+from workbench.services.processes.sandbox import confinement_of, namespaces_of
 from workbench.services.processes.workplaces import choose_gpu
 from workbench.services.spawning.definition import persona_of
 from workbench.services.spawning.request import SpawnRequest
@@ -40,19 +42,20 @@ from workbench.state.home import home
 from workbench.state.root import STATE
 from workbench.state.settings import Settings
 from workbench.system import atomic_file, file_lock
-from workbench.system.tree_removal import remove_tree
 from workbench.worker.api import RETRY_SECONDS
-from workbench.worker.elsewhere import BranchCopy, bundles_of
+from workbench.worker.elsewhere import BranchCopy, bundles_of, check_out
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 MOST_WORKERS = 1_000
+CLOCK_SECONDS = 30.0
+"""By how much the clocks of two machines may differ without a word about it."""
 _OF_SERVER = (
     *("heartbeat_seconds", "worker_patience_seconds", "terminate_grace_seconds", "finish_grace_seconds"),
     *("max_import_bytes", "max_agent_session_bytes", "agent_silence_seconds", "max_result_bytes"),
 )
 """The settings that the server decides: nothing that opens this machine."""
-
-log = logging.getLogger(__name__)
+_TRUSTED_BY = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+"""The variables by which programs are told whom to trust."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class JoinRequest:
     """What a person of this machine asks for.
 
     Args:
-        url: the server's address, as this machine reaches it.
+        url: the server's address, as this machine reaches it, without a slash at its end.
         token: this machine's; None: the worker is enlisted already.
         certificate: see `connection`.
         profile, persona_id, name: of a worker that is enlisted now.
@@ -79,6 +82,11 @@ class JoinRequest:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret: tuple[str, ...] = ()
 
+    @property
+    def kind(self) -> dict[str, str | None]:
+        """What an enlisted worker is asked to be: for another kind, another one is enlisted."""
+        return {"url": self.url, "profile": self.profile, "persona_id": self.persona_id}
+
     def client(self, token: str | None) -> HttpClient:
         """A client of the server."""
         return HttpClient(self.url, token, certificate=self.certificate)
@@ -90,14 +98,23 @@ def state_directory() -> Path:
     return Path(state) / "workbench" / "elsewhere" / socket.gethostname()
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A worker that can begin. `notes`: coded lines about what its machine lacks."""
+
+    config: WorkerConfig
+    agent_id: str
+    notes: tuple[str, ...]
+
+
 @contextmanager
-def own_directory(url: str, directory: Path | None = None) -> Iterator[Path]:
-    """A directory that no other worker uses meanwhile: `directory`, or the first free one for this server.
+def own_directory(request: JoinRequest, directory: Path | None = None) -> Iterator[Path]:
+    """A directory that no other worker uses meanwhile: `directory`, or the first free one for workers of this kind.
 
     Raises:
         Unavailable: ``DIRECTORY_TAKEN``, ``PROJECT_UNWRITABLE``.
     """
-    name = blake2b(url.rstrip("/").encode(), digest_size=6).hexdigest()
+    name = blake2b(json.dumps(request.kind).encode(), digest_size=6).hexdigest()
     places = [directory] if directory else (state_directory() / f"{name}-{n}" for n in range(1, MOST_WORKERS))
     for place in places:
         _make_private(place)
@@ -118,7 +135,7 @@ def _make_private(place: Path) -> None:
         raise Unavailable("PROJECT_UNWRITABLE", text) from error
 
 
-async def join(request: JoinRequest, place: Path) -> WorkerConfig:
+async def join(request: JoinRequest, place: Path) -> Joined:
     """Enlist a worker, unless that of the directory still may act, and make its configuration.
 
     Raises:
@@ -127,7 +144,15 @@ async def join(request: JoinRequest, place: Path) -> WorkerConfig:
             disk or git.
     """
     _require_box(Settings(project=place))
-    token = await _enlisted(request, place)
+    try:
+        token = await _enlisted(request, place)
+    except Unavailable as error:
+        if error.code not in ("NO_SERVER", "NO_REPLY"):
+            raise
+        text = f"No Workbench server answers at {request.url}. Open the way there (`ssh -L …`), if it is closed; "
+        raise Unavailable(
+            error.code, f"{text}`workbench status` in the project says at which port its server is."
+        ) from error
     connection = ProjectConnection(
         *(None, request.url, token),
         connect=lambda _, token: request.client(token),
@@ -145,10 +170,25 @@ async def join(request: JoinRequest, place: Path) -> WorkerConfig:
             api.call, repository, terms["branch_name"], bundles_of(place), max_bytes=settings.max_import_bytes
         )
         commit = await copy.fetch()
-        worktree = await asyncio.to_thread(_check_out, settings, repository, terms, commit)
+        worktree = _place(settings, terms)
+        await asyncio.to_thread(check_out, repository, worktree, commit)
     config = await asyncio.to_thread(_config, request, settings, token, terms, profile, worktree, repository)
-    log.info("%s works in %s", terms["agent_id"], place)
-    return config
+    return Joined(config, terms["agent_id"], tuple(_notes(settings, terms)))
+
+
+def _notes(settings: Settings, terms: Mapping[str, Any]) -> Iterator[str]:
+    """Coded lines about what this machine lacks, or has otherwise."""
+    if confinement_of(settings).enforced and not namespaces_of(settings):
+        text = (
+            "Commands share this machine's loopback and shared memory, of which they may use nothing, and the worktree"
+        )
+        yield f"NO_NAMESPACES: {text} stands at a path of its own. Let the user make namespaces (docs/confinement.md)."
+    if (difference := abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())) > CLOCK_SECONDS:
+        text = f"This machine's clock and the server's differ by {difference:,.0f} s. Leases do not depend on it;"
+        yield f"CLOCK_DIFFERS: {text} times in files and commits do. Set it, by NTP for example."
+    if terms["version"] != __version__:
+        text = f"The server is Workbench {terms['version']}, this worker {__version__}. Install the server's here: "
+        yield f"VERSION_DIFFERS: {text}`pip install workbench-agents=={terms['version']}`."
 
 
 def _require_box(settings: Settings) -> None:
@@ -181,13 +221,12 @@ async def _enlisted(request: JoinRequest, place: Path) -> str:
     """The token of the worker of a directory, which is enlisted if there is none that may act."""
     file = place / STATE / "agent.json"
     known = _read(file)
-    if "token" in known and (known["url"] == request.url or request.token is None):
+    if "token" in known and (request.token is None or known["kind"] == request.kind):
         try:
             async with request.client(known["token"]) as client:
                 await client.call("whoami")
         except Unauthenticated:
-            log.warning("%s may act no more; another worker is enlisted", known["agent_id"])
-            known = {}
+            known = {}  # it was revoked
         else:
             token: str = known["token"]
             return token
@@ -195,13 +234,14 @@ async def _enlisted(request: JoinRequest, place: Path) -> str:
         text = "There is no token of this machine. Name its file with --token-file, or set WORKBENCH_MACHINE_TOKEN; "
         raise Unauthenticated("MACHINE_TOKEN_REQUIRED", f"{text}`workbench machines add NAME` gives one.")
     # Kept before the call, so that a lost answer does not enlist another one.
-    key = known.get("key") or secrets.token_urlsafe(32)
-    _write(file, {"url": request.url, "key": key})
+    is_same = known.get("kind") == request.kind
+    own = {"kind": request.kind, "key": known["key"] if is_same else secrets.token_urlsafe(32)}
+    _write(file, own)
     persona_id = persona_of(request.persona_id, None)
     given = {"persona_id": persona_id, "name": request.name, "profile": request.profile}
     async with request.client(request.token) as client:
-        agent = await client.call("enlist_elsewhere", key=key, facts=await asyncio.to_thread(_facts), **given)
-    _write(file, {"url": request.url, "key": key, "agent_id": agent["agent_id"], "token": agent["token"]})
+        agent = await client.call("enlist_elsewhere", key=own["key"], facts=await asyncio.to_thread(_facts), **given)
+    _write(file, {**own, "agent_id": agent["agent_id"], "token": agent["token"]})
     return str(agent["token"])
 
 
@@ -215,7 +255,7 @@ def _read(file: Path) -> dict[str, Any]:
     return known if isinstance(known, dict) else {}
 
 
-def _write(file: Path, content: Mapping[str, str]) -> None:
+def _write(file: Path, content: Mapping[str, Any]) -> None:
     atomic_file.replace(file, json.dumps(content), 0o600)
 
 
@@ -252,17 +292,18 @@ def _settings(place: Path, terms: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def _check_out(settings: Settings, repository: Repository, terms: Mapping[str, Any], commit: str) -> WorktreePlace:
-    """The worktree of the branch, with a repository of its own; made if it is not there."""
-    name, branch = terms["worktree"], terms["branch_name"]
-    path, git_dir = settings.worktrees / name, settings.repositories / name
-    if not (path / ".git").is_file() or not (git_dir / "HEAD").is_file():
-        repository.unlist_worktree(path)
-        for rest in (path, git_dir):
-            remove_tree(rest)
-        repository.add_worktree(path, git_dir, branch, commit, existing=True)
+def _place(settings: Settings, terms: Mapping[str, Any]) -> WorktreePlace:
+    name = terms["worktree"]
     writer = writer_lock(settings, name).path
-    return WorktreePlace(name, path, git_dir, branch, writer)
+    return WorktreePlace(name, settings.worktrees / name, settings.repositories / name, terms["branch_name"], writer)
+
+
+def _authorities(file: Path, certificate: Path) -> Path:
+    """A file with the certificates that this system trusts, as far as they are in one file, and one more."""
+    system = ssl.get_default_verify_paths().cafile
+    files = [*([Path(system)] if system else []), certificate]
+    atomic_file.replace(file, "\n".join(one.read_text("utf-8", "replace") for one in files))
+    return file
 
 
 def _config(
@@ -278,8 +319,9 @@ def _config(
     workplace = Workplace.from_json(terms["workplace"])
     environment = {**terms["environment"], **request.environment}
     if request.certificate:  # for programs that ask the server for models
-        environment["NODE_EXTRA_CA_CERTS"] = str(request.certificate)
-        profile = profile.model_copy(update={"read": [*profile.read, str(request.certificate)]})
+        trusted = _authorities(settings.home / "certificates.pem", request.certificate)
+        environment = dict.fromkeys(_TRUSTED_BY, str(trusted)) | environment
+        profile = profile.model_copy(update={"read": [*profile.read, str(trusted)]})
     start = WorkerStart(
         token,
         settings.scratch,
@@ -292,6 +334,6 @@ def _config(
     )
     secret = (*terms["secret_variables"], *request.secret)
     spawn = SpawnRequest(profile.name, None, None, request.limits, False, bool(environment), secret=secret)
-    server = ServerAddress(request.url, f"{request.url.rstrip('/')}/mcp")
+    server = ServerAddress(request.url, f"{request.url}/mcp")
     config = config_of(settings, server, profile, spawn, worktree, repository, start)
     return replace(config, certificate=request.certificate)

@@ -18,6 +18,7 @@ from workbench.definition_files.secret_sources import resolve
 from workbench.errors import Unavailable
 from workbench.model import __version__
 from workbench.ops import Ctx
+from workbench.present.inert import inert_line
 from workbench.rules.definitions.secrets.references import parse
 from workbench.rules.telemetry.spans import SCHEMA, Attribute, Span, SpanId
 from workbench.rules.telemetry.totals import BOUNDS, COST, SECONDS, TOKENS, Series
@@ -38,6 +39,7 @@ MISSET = (401, 403, 404, 405)
 """Statuses that the person mends, after which the same is sent again."""
 NOT_SERVED = (404, 405, 415, 501)
 """Statuses of collectors that take traces only, when they are told of metrics."""
+TOO_LARGE = 413
 SERVER_ERROR = 500
 _METRICS = {
     TOKENS: ("Number of input and output tokens used.", "{token}"),
@@ -60,6 +62,10 @@ class RetryLaterError(Exception):
         super().__init__(str(error))
         self.error = error
         self.seconds = seconds
+
+
+class TooLargeError(Exception):
+    """The collector takes fewer spans in one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +119,15 @@ async def send(ctx: Ctx, address: str, signal: Signal, content: bytes) -> str | 
         Why it refuses the content, or some of it, for good; None: it has taken all, or does not take metrics at all.
 
     Raises:
-        RetryLaterError: ``TELEMETRY_UNREACHABLE``, ``TELEMETRY_MISSET``. Unavailable: ``SECRET_UNRESOLVED``.
+        RetryLaterError: ``TELEMETRY_UNREACHABLE``, ``TELEMETRY_MISSET``. TooLargeError: of traces only.
+        Unavailable: ``SECRET_UNRESOLVED``.
     """
     import httpx2
 
     headers = await asyncio.to_thread(_headers, ctx)
     ctx.secrets.add(headers.values())
     headers |= {"content-type": "application/x-protobuf", "user-agent": f"workbench/{__version__}"}
+    headers["accept-encoding"] = "identity"  # what is unpacked would have no bound
     seconds = ctx.settings.telemetry_answer_seconds
     body = bytearray()
     try:
@@ -128,7 +136,7 @@ async def send(ctx: Ctx, address: str, signal: Signal, content: bytes) -> str | 
             asyncio.timeout(seconds),
             client.stream("POST", f"{address}/v1/{signal}", content=content, headers=headers) as answer,
         ):
-            async for chunk in answer.aiter_bytes():
+            async for chunk in answer.aiter_raw():
                 body += chunk
                 if len(body) > LARGEST_ANSWER:
                     break
@@ -141,6 +149,8 @@ async def send(ctx: Ctx, address: str, signal: Signal, content: bytes) -> str | 
         return await asyncio.to_thread(_refused_part, signal, bytes(body))
     if signal == "metrics" and status in NOT_SERVED:
         return None
+    if signal == "traces" and status == TOO_LARGE:
+        raise TooLargeError
     if status >= SERVER_ERROR or status in RETRIED:
         raise _later(f"answered {status}", float(after) if after.isdecimal() else None)
     if httpx2.codes.is_redirect(status) or status in MISSET:
@@ -183,7 +193,7 @@ def _refused_part(signal: Signal, body: bytes) -> str | None:
             refused, why = points.rejected_data_points, points.error_message
     except DecodeError:  # another kind of answer, with a status of success
         return None
-    return f"it refused {refused} of them: {why[:200]}" if refused else None
+    return f"it refused {refused} of them: {inert_line(why[:200])}" if refused else None
 
 
 def encode_spans(spans: Sequence[Span], resource: Mapping[str, Attribute]) -> bytes:

@@ -25,7 +25,7 @@ from workbench.rules.telemetry import spans as rules
 from workbench.rules.telemetry.spans import Attribute, Span, SpanIds
 from workbench.rules.telemetry.totals import Totals
 from workbench.services.telemetry import collector
-from workbench.services.telemetry.collector import Gauge, RetryLaterError
+from workbench.services.telemetry.collector import Gauge, RetryLaterError, TooLargeError
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -74,9 +74,9 @@ async def export(ctx: Ctx) -> float | None:
         address = collector.endpoint(ctx)
         if address is None:
             return OFF_SECONDS
-        place = await _place(ctx)
+        place, most = await _place(ctx), ctx.settings.max_telemetry_spans
         collector.require_installed()
-        while await _tell_spans(ctx, address, place):
+        while most := await _tell_spans(ctx, address, place, most):
             place = await _place(ctx)
         await _tell_metrics(ctx, address)
     except RetryLaterError as error:
@@ -97,19 +97,24 @@ async def _place(ctx: Ctx) -> Row:
     return row
 
 
-async def _tell_spans(ctx: Ctx, address: str, place: Row) -> bool:
-    """Tell of the next spans, and note that; whether there are more.
+async def _tell_spans(ctx: Ctx, address: str, place: Row, most: int) -> int:
+    """Tell of the next spans, about so many, and note that; how many are to be told next.
 
     Raises:
         RetryLaterError, Unavailable: see `collector.send`.
     """
-    batch = await ctx.read(lambda tx: _next(tx, ctx, place))
+    batch = await ctx.read(lambda tx: _next(tx, ctx, place, most))
     refused: str | None = None
     if batch.spans:
         content = await asyncio.to_thread(_encoded, ctx, batch.spans)
-        refused = await collector.send(ctx, address, "traces", content)
+        try:
+            refused = await collector.send(ctx, address, "traces", content)
+        except TooLargeError:
+            if most > 1:
+                return most // 2
+            refused = "it is too large for it"
     elif not batch.more:
-        return False
+        return 0
     totals = Totals(place["totals"])
     totals.add(batch.requests)
     error = _refusal(refused) if refused else None
@@ -127,7 +132,7 @@ async def _tell_spans(ctx: Ctx, address: str, place: Row) -> bool:
     if error:
         log.warning("%s: %s", error.code, values["error"])
     advanced = await ctx.write(lambda tx: tx.run(SQL.advance, values, now=tx.now))
-    return batch.more and bool(advanced)
+    return most if batch.more and advanced else 0
 
 
 def _refusal(said: str) -> Unavailable:
@@ -151,9 +156,9 @@ def _resource(ctx: Ctx) -> dict[str, Attribute]:
     return {"workbench.project": ctx.settings.project.name}
 
 
-def _next(tx: Reader, ctx: Ctx, place: Row) -> _Batch:
-    """The next spans: of requests, and of what the next events end."""
-    limit, ids = ctx.settings.max_telemetry_spans, SpanIds(place["seed"])
+def _next(tx: Reader, ctx: Ctx, place: Row, limit: int) -> _Batch:
+    """The next spans, about so many: of requests, and of what the next events end."""
+    ids = SpanIds(place["seed"])
     requests = tx.all(SQL.requests, after=place["spending_id"], limit=limit)
     found = [rules.of_request(ids, row) for row in requests]
     until = min(place["last_event"], place["event_id"] + EVENTS)
@@ -334,7 +339,9 @@ async def list_spans(ctx: Ctx, task_id: TaskId) -> TaskSpans:
             for row in tx.all(SQL.spans_of_attempts, about)
         ]
         found += [("request", str(row["id"]), ids.request(row), True) for row in tx.all(SQL.spans_of_requests, about)]
-        found += [("call", row["id"], ids.call(row), True) for row in tx.all(SQL.spans_of_calls, about)]
+        found += [
+            ("call", row["id"], ids.call(row), row["ended_at"] is not None) for row in tx.all(SQL.spans_of_calls, about)
+        ]
         return TaskSpans(
             spans=[
                 TaskSpan(of=of, name=name, trace_id=span.trace_hex, span_id=span.span_hex, ended=ended)

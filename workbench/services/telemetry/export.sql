@@ -94,7 +94,7 @@ SELECT COUNT(*) AS running FROM processes WHERE ended_at IS NULL;
 SELECT attempt, ended_at FROM task_attempts WHERE task_id = :task_id ORDER BY attempt;
 
 -- name: spans_of_requests
-SELECT id, task_id, attempt, conversation_id, model FROM spending WHERE task_id = :task_id ORDER BY id LIMIT :limit;
+SELECT id, task_id, attempt, conversation_id FROM spending WHERE task_id = :task_id ORDER BY id LIMIT :limit;
 
 -- name: spans_of_calls
-SELECT id, task_id, attempt, conversation_id, tool_name FROM tool_calls WHERE task_id = :task_id ORDER BY id LIMIT :limit;
+SELECT id, task_id, attempt, conversation_id, ended_at FROM tool_calls WHERE task_id = :task_id ORDER BY id LIMIT :limit;

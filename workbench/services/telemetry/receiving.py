@@ -139,6 +139,8 @@ def _decompressed(raw: bytes, coding: str, most: int) -> bytes:
         raise BadInput("BAD_MESSAGE", "The body is not of gzip.") from None
     if len(content) > most:
         raise BadInput("TOO_LARGE", f"A request of OTLP may have at most {most:,} bytes: max_telemetry_bytes.")
+    if not unzip.eof:
+        raise BadInput("BAD_MESSAGE", "The body is cut: its gzip does not end.")
     return content
 
 

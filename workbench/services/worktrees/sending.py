@@ -7,7 +7,6 @@ they are named by their hash, so a transfer that was cut off goes on where it en
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from asyncio import to_thread
 from pathlib import Path
@@ -15,17 +14,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, Refused, Unavailable
+from workbench.errors import Conflict, NotFound, Refused, Unavailable
 from workbench.git import Repository
 from workbench.model import Int64, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import WorktreeAction
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import Key
-from workbench.services.worktrees.imports import import_branch
+from workbench.services.worktrees import pieces
+from workbench.services.worktrees.imports import import_branch, no_branch
 from workbench.services.worktrees.kept_work import require_put_away, writer_lock
+from workbench.services.worktrees.pieces import FileBytes, Offset, Piece, Sha256
 from workbench.services.worktrees.places import COMMITTER, exclusive, fill_submodules, place_of
-from workbench.services.worktrees.rows import require_here, require_worktree_for
+from workbench.services.worktrees.rows import Branch, open_worktrees, require_here, require_worktree_for
 from workbench.services.worktrees.update import open_on_branch
 from workbench.store.base import Reader, Row
 from workbench.system.tree_removal import remove_tree
@@ -33,23 +34,24 @@ from workbench.system.tree_removal import remove_tree
 PIECE = 524_288
 """Bytes of a bundle that are read at once."""
 MOST_KNOWN = 1_000
-MOST_BYTES = 1 << 50
 
 CommitId = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the whole bundle.")]
-Offset = Annotated[int, Field(ge=0, le=MOST_BYTES, description="Where the piece begins, in bytes.")]
 
 
 class OfferedBundle(Wire):
-    """A bundle of a worktree's branch, which `git fetch` reads; `bytes` is 0 and `sha256` empty if all is known."""
+    """A bundle of a branch, which `git fetch` reads; `bytes` is 0 and `sha256` empty if all is known.
+
+    `branches` are the commits of other branches that can be asked for.
+    """
 
     worktree: str
     branch_name: str
     commit: str
     base_commit: str
-    """Where the branch forked from its target."""
+    """Where the worktree's branch forked from its target."""
     bytes: int
     sha256: str
+    branches: dict[str, str]
 
 
 class BundlePiece(Wire):
@@ -80,9 +82,13 @@ async def offer_worktree_bundle(
     known: Annotated[
         list[CommitId], Field(max_length=MOST_KNOWN, description="Commits that you have: the bundle leaves them out.")
     ] = [],
+    branch: Annotated[
+        Branch | None,
+        Field(description="Another branch, to merge or compare: that of an open worktree, or its target."),
+    ] = None,
 ) -> OfferedBundle:
     """Have a git bundle made of your worktree's branch, to work elsewhere; read it with read_worktree_bundle."""
-    return await ctx.local.repositories.shielded(_offer(ctx, _own(ctx), known))
+    return await ctx.local.repositories.shielded(_offer(ctx, _own(ctx), known, branch))
 
 
 @op(allow=Level.WORKER, reads=True, tool=False)
@@ -98,13 +104,10 @@ async def send_worktree_bundle(
     ctx: Ctx,
     sha256: Sha256,
     offset: Offset = 0,
-    data: Annotated[str, Field(description="The piece, in base64; empty to ask how much has arrived.")] = "",
+    data: Piece = "",
 ) -> ReceivedBundle:
     """Send a piece of a git bundle with new commits of your worktree; import_worktree_bundle then takes them in."""
-    try:
-        piece = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise BadInput("BAD_PIECE", f"The piece is not base64: {error}.") from None
+    piece = pieces.decoded(data)
     path, most = _sent(ctx, _own(ctx), sha256), ctx.settings.max_import_bytes
     if offset + len(piece) > most:
         text = f"The bundle has more than {most:,} bytes. Make it smaller, or have max_import_bytes raised."
@@ -116,7 +119,7 @@ async def send_worktree_bundle(
 async def import_worktree_bundle(
     ctx: Ctx,
     sha256: Sha256,
-    bytes: Annotated[int, Field(ge=1, le=MOST_BYTES, description="Of the whole bundle.")],
+    bytes: FileBytes,
     task_id: Annotated[Int64 | None, Field(description="The task of the attempt that made the commits.")] = None,
     attempt: Annotated[Int64 | None, Field(description="The attempt; its supervisor gives it.")] = None,
     key: Annotated[Key | None, Field(description="The supervisor's key of the attempt.")] = None,
@@ -148,28 +151,40 @@ async def _require_active(ctx: Ctx, name: str) -> Row:
     return require_here(ctx, await ctx.read(lambda tx: require_worktree_for(tx, name, WorktreeAction.APPROVE)))
 
 
-async def _offer(ctx: Ctx, name: str, known: list[str]) -> OfferedBundle:
+async def _offer(ctx: Ctx, name: str, known: list[str], other: str | None) -> OfferedBundle:
     async with exclusive(ctx) as repository:
         row = await _require_active(ctx, name)
-        commit = await import_branch(ctx, repository, row)
-        digest, size = await to_thread(_make, ctx, repository, row, known)
+        branch, commit = row["branch_name"], await import_branch(ctx, repository, row)
+        others = await ctx.read(lambda tx: _branches(tx, branch))
+        branches = await to_thread(repository.heads, others)
+        if other is not None:
+            if other not in branches:
+                raise no_branch(other)
+            branch, commit = other, branches[other]
+        digest, size = await to_thread(_make, ctx, repository, name, branch, known)
         target = await to_thread(repository.resolve, row["integration_target"])
         base = await to_thread(repository.merge_base, target, commit) if target else None
     return OfferedBundle(
         worktree=name,
-        branch_name=row["branch_name"],
+        branch_name=branch,
         commit=commit,
         base_commit=base or row["base_commit"],
         bytes=size,
         sha256=digest,
+        branches=branches,
     )
 
 
-def _make(ctx: Ctx, repository: Repository, row: Row, known: list[str]) -> tuple[str, int]:
+def _branches(tx: Reader, own: str) -> set[str]:
+    """The branches of open worktrees and their targets, but for one."""
+    return {row[column] for row in open_worktrees(tx) for column in ("branch_name", "integration_target")} - {own}
+
+
+def _make(ctx: Ctx, repository: Repository, name: str, branch: str, known: list[str]) -> tuple[str, int]:
     """Make the bundle that replaces an earlier one; its hash and bytes."""
-    place = ctx.settings.bundles / row["name"] / "offered"
+    place = ctx.settings.bundles / name / "offered"
     new = place.with_name("new")
-    if repository.bundle_branch(new, row["branch_name"], known=known) is None:
+    if repository.bundle_branch(new, branch, known=known) is None:
         return "", 0
     try:
         with new.open("rb") as file:
@@ -211,33 +226,24 @@ def _write(path: Path, offset: int, piece: bytes) -> int:
     try:
         if not path.exists():
             remove_tree(path.parent)
-            path.parent.mkdir(parents=True)
-            path.touch(mode=0o600)
-        with path.open("r+b") as file:
-            size = file.seek(0, 2)
-            if offset > size:
-                text = f"{size:,} bytes of the bundle have arrived. Send the piece that begins there."
-                raise Conflict("BUNDLE_INCOMPLETE", text, received=size)
-            if piece:
-                file.seek(offset)
-                file.write(piece)
-                size = file.truncate()
-            return size
+        size = pieces.write(path, offset, piece)
     except OSError as error:
         raise _unusable(error) from error
+    if offset > size:
+        text = f"{size:,} bytes of the bundle have arrived. Send the piece that begins there."
+        raise Conflict("BUNDLE_INCOMPLETE", text, received=size)
+    return size
 
 
 def _require_whole(path: Path, sha256: str, size: int) -> None:
     """Refuse a bundle that has not arrived as it was sent; one that has as many bytes and other ones goes."""
     try:
-        with path.open("rb") as file:
-            received = file.seek(0, 2)
-            if received == size:
-                file.seek(0)
-                if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
-                    return
-                path.unlink(missing_ok=True)
-                raise Conflict("BUNDLE_DAMAGED", "The bundle that has arrived has another hash. Send it again.")
+        received = path.stat().st_size
+        if received == size:
+            if pieces.has_hash(path, sha256):
+                return
+            path.unlink(missing_ok=True)
+            raise Conflict("BUNDLE_DAMAGED", "The bundle that has arrived has another hash. Send it again.")
     except FileNotFoundError:
         received = 0
     except OSError as error:

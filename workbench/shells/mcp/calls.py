@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,31 +15,48 @@ from workbench.rules.tools.surroundings import Surroundings
 from workbench.shells.mcp.backend import Backend, Context, refusing
 from workbench.shells.mcp.progress import ToolReports
 from workbench.shells.mcp.questions import Exchanges, ToolExchange, ask, can_answer, has_requests
+from workbench.shells.mcp.tasks import Asked, McpTask, McpTasks
 from workbench.shells.mcp.tools import coded, named_call, outcome, structured
 
 BY_NAME, ASKING = "call_tool", "ask_person"
 """The operation that calls a tool, and the one that asks the person at the client."""
 
+ToolAnswer = CallToolResult | InputRequiredResult | dict[str, Any]
+"""What answers a call: a result, questions, or a task."""
+
 
 class McpCalls:
     """The calls of a server's clients."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, tasks: McpTasks) -> None:
         self._backend = backend
+        self._tasks = tasks
         self._exchanges = Exchanges()
 
-    async def call(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+    async def call(self, ctx: Context, params: CallToolRequestParams) -> ToolAnswer:
         """Call a tool, or go on with a call that has asked its client."""
         run = partial(self._run, ctx, params)
-        if has_requests(ctx) or not can_answer(ctx):
+        if has_requests(ctx):
             reports = ToolReports()
             async with reports.sent_to(ctx):
                 return await run(Surroundings(reports, partial(ask, ctx) if can_answer(ctx) else None, reports.follow))
         async with refusing(ctx):
-            exchange = self._exchanges.resumed(params) or ToolExchange(run)
+            exchange = self._exchanges.resumed(params) or ToolExchange(run, may_ask=can_answer(ctx))
             async with exchange.reports.sent_to(ctx):
-                result = await exchange.following(params.input_responses)
-            return result if isinstance(result, CallToolResult) else self._exchanges.asked(ctx, exchange, result)
+                result = await self._tasks.following(ctx, exchange, params.input_responses)
+            return self._answer(ctx, exchange, result)
+
+    async def run(self, ctx: Context, work: Callable[[], Awaitable[CallToolResult]]) -> ToolAnswer:
+        """Run what asks nothing."""
+        if not self._tasks.serves(ctx):
+            return await work()
+        exchange = ToolExchange(lambda _: work(), may_ask=False)
+        return self._answer(ctx, exchange, await self._tasks.following(ctx, exchange))
+
+    def _answer(self, ctx: Context, exchange: ToolExchange, result: CallToolResult | Asked | McpTask) -> ToolAnswer:
+        if isinstance(result, McpTask):
+            return self._tasks.created(result)
+        return result if isinstance(result, CallToolResult) else self._exchanges.asked(ctx, exchange, result)
 
     async def _run(self, ctx: Context, params: CallToolRequestParams, surroundings: Surroundings) -> CallToolResult:
         async def run() -> CallToolResult:

@@ -24,6 +24,7 @@ from workbench.shells.mcp.guidance import guidance
 from workbench.shells.mcp.notifications import Notifications
 from workbench.shells.mcp.server import server
 from workbench.shells.mcp.streams import alongside, ended_for, present
+from workbench.shells.mcp.tasks import McpTasks, TaskLimits
 
 ANSWER_SECONDS = 1.0
 """How long calls may go on when the servers stop, or their session ends."""
@@ -91,9 +92,12 @@ class McpApplication:
         self._workbench = workbench
         self._backend = backend = InProcess(workbench, stopping)
         self._notifications = Notifications(workbench, backend, stopping)
+        settings = workbench.settings
+        limits = TaskLimits(settings.mcp_task_after_seconds, settings.mcp_task_kept_seconds, settings.max_mcp_tasks)
+        self._tasks = McpTasks(limits, workbench.store.now)
         self._manager = StreamableHTTPSessionManager(
-            server(workbench.catalogue, backend, self._notifications.listen, self._notifications),
-            max_request_body_size=workbench.settings.max_frame_bytes,
+            server(workbench.catalogue, backend, self._tasks, self._notifications.listen, self._notifications),
+            max_request_body_size=settings.max_frame_bytes,
         )
         self._answering: dict[asyncio.Future[None], str | None] = {}
 
@@ -101,7 +105,10 @@ class McpApplication:
     async def run(self) -> AsyncIterator[None]:
         """Serve sessions within the block; once only."""
         async with self._backend.open(), self._manager.run():
-            yield
+            try:
+                yield
+            finally:
+                await self._tasks.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller: Caller = scope["state"]["caller"]

@@ -14,6 +14,7 @@ Message = dict[str, Any]
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED |= {f"tasks/{what}": "taskId" for what in ("get", "update", "cancel")}
 """Of requests without a session, the parameter that is also sent as a header."""
 REGISTERING = ("register", "register_agent")
 FAILED = -32603

@@ -65,6 +65,11 @@ class ToolReports:
         self._news = asyncio.Event()
         self._state = RUNS
 
+    @property
+    def said(self) -> str:
+        """The newest report in words, or where the call stands."""
+        return (self._newest and self._newest.message) or self._state
+
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         """Report; never waits."""
         self._newest = ToolProgress(progress, total, message)

@@ -63,11 +63,12 @@ async def ask(ctx: Context, message: str, schema: Mapping[str, Any]) -> dict[str
 def sealed() -> RequestStateBoundary:
     """Middleware that binds the state of a call that waits to its caller, tool and arguments."""
     policy = RequestStateSecurity.ephemeral(ttl=SECONDS_TO_ANSWER)
-    policy.bind_principal = lambda ctx: _principal(caller_of(ctx))
+    policy.bind_principal = lambda ctx: principal(caller_of(ctx))
     return RequestStateBoundary(policy, default_audience="workbench")
 
 
-def _principal(caller: Caller) -> str:
+def principal(caller: Caller) -> str:
+    """To whom a call that waits belongs."""
     return caller.agent or caller.level.name
 
 
@@ -87,15 +88,18 @@ class ToolExchange:
 
     Args:
         run: runs the tool, which may use what it is given.
+        may_ask: whether the client can answer.
     """
 
-    def __init__(self, run: Callable[[Surroundings], Awaitable[CallToolResult]]) -> None:
+    def __init__(self, run: Callable[[Surroundings], Awaitable[CallToolResult]], *, may_ask: bool) -> None:
         self.reports = ToolReports()
         """What the tool reports."""
         self._open: dict[str, _Question] = {}
         self._numbers = count(1)
         self._asked = asyncio.Event()
-        self._work = asyncio.ensure_future(run(Surroundings(self.reports, self._ask, self.reports.follow)))
+        asking = self._ask if may_ask else None
+        self.work = asyncio.ensure_future(run(Surroundings(self.reports, asking, self.reports.follow)))
+        """The tool's run."""
 
     async def following(self, answers: Mapping[str, Any] | None) -> CallToolResult | dict[str, ElicitRequest]:
         """The result, or the questions that are open after these answers. Cancelling this cancels the tool."""
@@ -106,19 +110,19 @@ class ToolExchange:
             self._asked.clear()
         asking = asyncio.ensure_future(self._asked.wait())
         try:
-            await asyncio.wait({self._work, asking}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({self.work, asking}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self.cancel()
             raise
         finally:
             asking.cancel()
-        if self._work.done():
-            return await self._work
+        if self.work.done():
+            return await self.work
         return {name: question.request for name, question in self._open.items()}
 
     def cancel(self) -> None:
         """End the tool."""
-        self._work.cancel()
+        self.work.cancel()
 
     async def _ask(self, message: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         name = f"question_{next(self._numbers)}"
@@ -158,21 +162,23 @@ class Exchanges:
         waiting.expiry.cancel()
         return waiting.exchange
 
-    def asked(self, ctx: Context, exchange: ToolExchange, questions: dict[str, ElicitRequest]) -> InputRequiredResult:
+    def asked(
+        self, ctx: Context, exchange: ToolExchange, questions: Mapping[str, ElicitRequest]
+    ) -> InputRequiredResult:
         """The answer to a request whose tool asks; the client's next request goes on with it.
 
         Raises:
             Conflict: ``TOO_MANY_QUESTIONS``.
         """
-        principal = _principal(caller_of(ctx))
-        if sum(waiting.principal == principal for waiting in self._waiting.values()) >= MOST_WAITING:
+        owner = principal(caller_of(ctx))
+        if sum(waiting.principal == owner for waiting in self._waiting.values()) >= MOST_WAITING:
             exchange.cancel()
             raise Conflict(
                 "TOO_MANY_QUESTIONS", f"At most {MOST_WAITING} calls may wait for answers. Answer one first."
             )
         state = secrets.token_urlsafe()
         expiry = asyncio.get_running_loop().call_later(SECONDS_TO_ANSWER, self._expire, state)
-        self._waiting[state] = _Waiting(exchange, principal, expiry)
+        self._waiting[state] = _Waiting(exchange, owner, expiry)
         return InputRequiredResult(input_requests=dict(questions), request_state=state)
 
     def _expire(self, state: str) -> None:

@@ -20,7 +20,6 @@ from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
     EmptyResult,
-    InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
     SubscribeRequestParams,
@@ -33,11 +32,12 @@ from workbench.model import Level, __version__
 from workbench.ops import Caller, Catalogue, Op
 from workbench.shells.gate import client_name
 from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
-from workbench.shells.mcp.calls import ASKING, BY_NAME, McpCalls
+from workbench.shells.mcp.calls import ASKING, BY_NAME, McpCalls, ToolAnswer
 from workbench.shells.mcp.progress import reported
 from workbench.shells.mcp.prompts import Prompts
 from workbench.shells.mcp.questions import sealed
 from workbench.shells.mcp.resources import Resources
+from workbench.shells.mcp.tasks import McpTasks
 from workbench.shells.mcp.tools import coded, of_catalogue, of_operation, structured
 
 Listen = Callable[[Context, SubscriptionsListenRequestParams], Awaitable[SubscriptionsListenResult]]
@@ -62,6 +62,7 @@ class ResourceSubscriptions(Protocol):
 def server(
     catalogue: Catalogue,
     backend: Backend,
+    tasks: McpTasks,
     listen: Listen | None = None,
     subscriptions: ResourceSubscriptions | None = None,
 ) -> Server[Any]:
@@ -70,12 +71,13 @@ def server(
     Their descriptions are built when they are first listed, so that schemas do not delay the start.
 
     Args:
+        tasks: what calls that take long become.
         listen: serves `subscriptions/listen`, by which clients without a session are notified.
         subscriptions: the resources of which the clients with a session are notified.
     """
     resources = Resources(catalogue, backend)
     prompts = Prompts(backend, resources)
-    calls = McpCalls(backend)
+    calls = McpCalls(backend, tasks)
     described = cache(of_operation)
 
     async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -88,14 +90,14 @@ def server(
             tools=[*operations, *(of_catalogue(tool, ctx.protocol_version) for tool in catalogue_tools)]
         )
 
-    async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+    async def call_tool(ctx: Context, params: CallToolRequestParams) -> ToolAnswer:
         _introduce(ctx)
         op, arguments = catalogue.get(params.name), params.arguments or {}
         asks = op is None or op.name in (BY_NAME, ASKING)
         if asks and catalogue[params.name if op else BY_NAME].permits(await backend.caller(ctx)):
             return await calls.call(ctx, params)
         async with reported(ctx) if op is not None and op.waits(arguments) else nullcontext():
-            return await coded(lambda: run(ctx, params.name, arguments))
+            return await calls.run(ctx, lambda: coded(lambda: run(ctx, params.name, arguments)))
 
     async def run(ctx: Context, name: str, arguments: dict[str, Any]) -> CallToolResult:
         return structured(await backend.call(ctx, name, arguments))
@@ -106,7 +108,6 @@ def server(
         title="Workbench",
         get_tool_input_schema=lambda name: None,  # else each call lists the tools first, to find schemas of headers
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
         on_list_resources=resources.on_list,
         on_list_resource_templates=resources.on_list_templates,
         on_read_resource=resources.on_read,
@@ -116,6 +117,8 @@ def server(
         on_list_prompts=prompts.on_list,
         on_get_prompt=prompts.on_get,
     )
+    mcp_server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+    tasks.serve(mcp_server)
     mcp_server.middleware += [_guiding(backend), sealed()]
     if subscriptions is not None:
         mcp_server.middleware.append(subscriptions.note_session)
