@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,8 @@ STATES = {
     "unborn": lambda root, work: git(work, "checkout", "--quiet", "--orphan", "fresh"),
     "detached": lambda root, work: git(work, "checkout", "--quiet", "--detach"),
     "locked": lambda root, work: (own(work) / "index.lock").touch(),
+    "damaged": lambda root, work: (own(work) / "index").write_bytes(b"DIRC and nothing else"),
+    "without an index": lambda root, work: (own(work) / "index").unlink(),
 }
 
 
@@ -124,6 +127,36 @@ def test_uncommitted_work_is_kept_in_every_state(root: Path, repo: Repository, w
     assert inside(work).save_all("refs/workbench/saved", "Saved", ANNA)
     repo.import_ref(inside(work), "refs/workbench/saved", into="refs/workbench/x", max_bytes=MEGABYTE)
     assert git(root, "show", "refs/workbench/x:more") == "more"
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_changes_that_git_was_told_to_overlook_are_kept(work: Path, flag: str) -> None:
+    git(work, "update-index", flag, "kept")
+    write(work, {"kept": "changed\n"})
+    saved = inside(work).save_all("refs/workbench/saved", "Saved", ANNA)
+    assert git(work, "show", f"{saved}:kept") == "changed"
+
+
+def test_a_change_in_the_instant_in_which_git_has_looked_is_kept(work: Path) -> None:
+    for number in range(10):
+        write(work, {"kept": f"{number}-a\n"})
+        git(work, "add", "kept")
+        git(work, "commit", "--quiet", "--message", "as before")
+        write(work, {"kept": f"{number}-b\n"})
+        saved = inside(work).save_all("refs/workbench/saved", "Saved", ANNA)
+        assert git(work, "show", f"{saved}:kept") == f"{number}-b"
+
+
+def test_files_that_have_not_changed_are_not_read_again(work: Path) -> None:
+    """A change that only its content shows is not seen: nobody has looked at that."""
+    kept = work / "kept"
+    hours_ago = kept.stat().st_mtime_ns - 7_200_000_000_000
+    os.utime(kept, ns=(hours_ago, hours_ago))
+    git(work, "config", "core.trustctime", "false")
+    git(work, "update-index", "--refresh")
+    kept.write_text(kept.read_text().upper())
+    os.utime(kept, ns=(hours_ago, hours_ago))
+    assert inside(work).save_all("refs/workbench/saved", "Saved", ANNA) is None
 
 
 def test_uncommitted_changes_are_shown_as_text(work: Path) -> None:

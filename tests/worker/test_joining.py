@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 import signal
@@ -20,15 +21,20 @@ import pytest
 from tests import given
 from tests.code_blocks import code_blocks, run_commands
 from tests.conftest import Served, git, typed
+from tests.shells.models.upstream import says, upstream
 from tests.worker.faulty_proxy import FaultyProxy
 from workbench.confinement import abilities
 from workbench.confinement.abilities import of as no_landlock
+from workbench.definition_files import model_keys
 from workbench.errors import Unavailable
+from workbench.rules.models.upstream import PROVIDERS
 from workbench.services.processes import sandbox
 from workbench.services.spawning import joining
 from workbench.services.spawning.joining import JoinRequest, join
 from workbench.services.worktrees import sending
-from workbench.worker import elsewhere
+from workbench.state.settings import Settings
+from workbench.trust.withheld import trust, withheld
+from workbench.worker import elsewhere, supervised
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor
 
@@ -156,6 +162,9 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
 ) -> None:
     monkeypatch.setattr(sending, "PIECE", 100)
     monkeypatch.setattr(elsewhere, "PIECE", 100)
+    monkeypatch.setitem(served.workbench.settings.__dict__, "setup", "mkdir out; echo $GREETING > out/ready")
+    monkeypatch.setitem(served.workbench.settings.__dict__, "env", {"GREETING": "hello"})
+    served.workbench.settings.model_fields_set.update(("setup", "env"))
 
     async def cut(operation: str) -> None:
         proxy.fail(operation, "dropped")
@@ -165,8 +174,8 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
     config = (await asyncio.gather(cut("read_worktree_bundle"), join(request_of(proxy.url), on_disk)))[1].config
     assert proxy.passed["read_worktree_bundle"] > 2
     assert (await join(request_of(proxy.url), on_disk)).config.token == config.token  # the same worker
-    run = "touch begun; until [ -e go ]; do sleep 0.05; done; seq 999 > made; mkdir out; seq 99 > out/big.csv; "
-    run += "echo out > .gitignore; ln -s /etc/passwd out/link; cat > $WORKBENCH_RESULT <<END\n"
+    run = "touch begun; until [ -e go ]; do sleep 0.05; done; seq 999 > made; seq 99 > out/big.csv; "
+    run += "grep -q hello out/ready || exit 1; echo out > .gitignore; ln -s /etc/passwd out/link; cat > $WORKBENCH_RESULT <<END\n"
     run += f'{{"result": {{}}, "artifacts": ["{place_of(config)}/out/big.csv", "out/link", "made"]}}\nEND\n'
     task_id = await given.task(served.workbench, run=run)
     async with supervising(config):
@@ -183,6 +192,23 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
     assert (task["artifacts"][:3], proxy.passed["send_artifact"]) == (["out/big.csv", "out/link", "made"], 4)
     shown = await served.workbench.call("get_task_artifact", task_id=task_id, name="out/big.csv")
     assert (shown["source"], shown["bytes"]) == ("sent", 288)
+
+
+async def test_a_worker_that_is_stopped_ends_in_time_although_nothing_answers_any_more(
+    served: Served,
+    on_disk: Path,
+    proxy: FaultyProxy,
+    request_of: Callable[..., JoinRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervised, "LEAVE_SECONDS", 0.2)
+    config = (await join(request_of(proxy.url), on_disk)).config
+    await given.task(served.workbench, run="touch begun; exec sleep 600")
+    async with asyncio.timeout(30), supervising(config):
+        await given.appeared(place_of(config) / "begun")
+        for operation in ("send_worktree_bundle", "finish_attempt", "heartbeat_and_get_tasks"):
+            proxy.fail(operation, "silent")
+    assert proxy.failed["finish_attempt"] == 1
 
 
 async def test_an_attempt_begins_without_what_one_whose_lease_was_lost_has_left_or_broken(
@@ -282,18 +308,35 @@ async def tls_in_front(url: str, place: Path) -> AsyncIterator[str]:
         server.close()
 
 
-async def test_over_tls_a_certificate_that_nobody_has_signed_is_trusted_once_it_is_named(
-    served: Served, on_disk: Path, request_of: Callable[..., JoinRequest]
+ASK = """
+import json, os, pathlib, urllib.request
+body = json.dumps({"model": "claude-x", "max_tokens": 9, "messages": []}).encode()
+base, token = os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_API_KEY"]
+headers = {"x-api-key": token, "content-type": "application/json", "anthropic-version": "2023-06-01"}
+answer = json.load(urllib.request.urlopen(urllib.request.Request(base + "/v1/messages", body, headers)))
+pathlib.Path(os.environ["WORKBENCH_RESULT"]).write_text(json.dumps({"result": answer}))
+"""
+
+
+async def test_over_tls_a_worker_and_its_models_are_reached_once_the_certificate_is_named_that_nobody_has_signed(
+    served: Served,
+    on_disk: Path,
+    settings: Settings,
+    request_of: Callable[..., JoinRequest],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    certificate = on_disk / "certificate.pem"
-    async with tls_in_front(served.info.url, on_disk) as url:
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(on_disk / "config"))
+    profile = {"summary": "Asks.", "command": ["{python}", "-c", ASK], "passes": ["ANTHROPIC_API_KEY"]}
+    (settings.home / "profiles").mkdir(parents=True)
+    (settings.home / "profiles" / "asks.yaml").write_text(json.dumps(profile))
+    trust(settings.project, withheld(settings.project))
+    async with upstream(says({"said": "hello"})) as model, tls_in_front(served.info.url, on_disk) as url:
+        model_keys.keep(PROVIDERS["anthropic"], "sk-the-persons-own", model.url)
         error = await given.refuses("CERTIFICATE_NOT_TRUSTED", join(request_of(url), on_disk))
         assert "self-signed certificate" in error.message
         await given.refuses("BAD_CERTIFICATE", join(request_of(url, certificate=on_disk / "key.pem"), on_disk))
-        config = (await join(request_of(url, certificate=certificate), on_disk)).config
-        async with supervising(config):
-            run = 'cat "$NODE_EXTRA_CA_CERTS" > certificate'
-            task = await given.reached(
-                served.workbench, await given.task(served.workbench, run=run), "completed", "failed"
-            )
-    assert task["status"] == "completed", task["error_message"]
+        how = {"certificate": on_disk / "certificate.pem", "profile": "asks"}
+        async with supervising((await join(request_of(url, **how), on_disk)).config):
+            task = await given.reached(served.workbench, await given.task(served.workbench), "completed", "failed")
+    assert (task["status"], task["result_data"]) == ("completed", {"said": "hello"}), task["error_message"]
+    assert [asked.headers["x-api-key"] for asked in model.asked] == ["sk-the-persons-own"]

@@ -75,7 +75,7 @@ def run_joining(options: ServerOptions, arguments: Mapping[str, Any]) -> int:
     Args:
         arguments: those of spawning.
     """
-    url = str(options.server)
+    url = str(options.server).rstrip("/")
     from workbench.services.processes.processes import ResourceLimits
     from workbench.services.spawning.joining import JoinRequest, join, own_directory
     from workbench.worker.__main__ import run

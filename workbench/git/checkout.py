@@ -349,14 +349,14 @@ class Checkout:
         return self._git("hash-object", "-t", "tree", "--stdin").text
 
     def _write_tree(self, message: str, author: CommitIdentity) -> str:
-        """The tree that committing everything would make, without using the index, which may be locked.
+        """The tree that committing everything would make, without locking the index, or minding that it is locked.
 
         It links to new commits of what submodules have, with this message.
         """
         index = self.git_dir / f"workbench-{token_hex(4)}.index"
         env = {"GIT_INDEX_FILE": str(index)}
         try:
-            if self.commit_of("HEAD"):
+            if self.commit_of("HEAD") and not self._begin_with_index(index, env):
                 self._git("read-tree", "HEAD", env=env)
             self._open_nested(env)
             self._git("add", "--all", env=env)
@@ -365,6 +365,19 @@ class Checkout:
         finally:
             with suppress(OSError):
                 index.unlink(missing_ok=True)
+
+    def _begin_with_index(self, new: Path, env: Mapping[str, str]) -> bool:
+        """Make a new index of the current commit with what the index knows of the files, so that those that have not
+        changed are not read again; False if it cannot be used, as when it has git overlook changes."""
+        if not unverified.copy_index(self.git_dir, new.name):
+            return False
+        rows = self._git("ls-files", "-v", "-z", ok=None, env=env)
+        sees_all = rows.code == 0 and not rows.cut and all(row.startswith((b"H ", b"M ")) for row in rows.fields)
+        reading = ("read-tree", "--reset", "--no-sparse-checkout", "HEAD")
+        if sees_all and self._git(*reading, ok=None, env=env).code == 0:
+            return True
+        new.unlink(missing_ok=True)
+        return False
 
     def _link_submodules(self, message: str, author: CommitIdentity, env: Mapping[str, str]) -> None:
         rows = []

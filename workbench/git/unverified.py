@@ -8,6 +8,7 @@ system monitor.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from workbench.errors import Unavailable
 from workbench.git.names import is_name, is_object_id
 
 _LONGEST = 4_096
+_LARGEST_INDEX = 256 << 20
 MOST = 500_000
 """How many entries are examined."""
 _SOCKETS = frozenset({"fsmonitor--daemon.ipc"})
@@ -82,6 +84,23 @@ def _read_line(directory: Path, names: Sequence[str]) -> str | None:
         if stat.S_ISREG(os.fstat(file).st_mode):
             return os.fsdecode(os.read(file, _LONGEST)).removesuffix("\n")
     return None
+
+
+def copy_index(git_dir: Path, name: str) -> bool:
+    """Copy the index to a new file beside it; False if there is no file that can be copied."""
+    with suppress(OSError), opened(git_dir, ["index"]) as file:
+        about = os.fstat(file)
+        if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1 or about.st_size > _LARGEST_INDEX:
+            return False
+        place = os.open(git_dir, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY)
+        try:
+            new = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=place)
+        finally:
+            os.close(place)
+        with os.fdopen(new, "wb") as copy, os.fdopen(os.dup(file), "rb") as index:
+            shutil.copyfileobj(index, copy)
+        return True
+    return False
 
 
 @contextmanager

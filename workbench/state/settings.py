@@ -381,18 +381,14 @@ class Settings(
     process_sample_seconds: float = Field(5.0, ge=0, description="How often processes are measured; 0: never.")
     keep_process_samples_days: float = Field(7.0, ge=0, description="How long what was measured is kept.")
     keep_events_days: float = Field(
-        0.0,
-        ge=0,
-        description="How long events stay in the feed, before they are rolled up to Parquet for queries (0: for ever).",
+        0.0, ge=0, description="When events are rolled up to Parquet, for queries (0: never)."
     )
     keep_tool_logs_days: float = Field(
         30.0, ge=0, description="How long what functions printed while they ran for tools is kept."
     )
     max_tool_result_bytes: int = Field(67_108_864, ge=1_024, description="Largest result of a tool.")
     max_tool_rows: int = Field(1_000, ge=1, description="Most rows of a result that a function does not declare.")
-    koi: bool = Field(
-        False, description="Take part in a KOI network while the servers run. `join_network` does the same."
-    )
+    koi: bool = Field(False, description="Take part in a KOI network while the servers run, as `join_network` has it.")
     koi_name: str = Field(
         "",
         pattern=r"^[A-Za-z0-9._-]{0,64}$",

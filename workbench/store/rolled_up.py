@@ -89,15 +89,22 @@ def require_kept(tx: Reader, cursor: int) -> None:
 
 
 def events_after(tx: Reader, cursor: int) -> Events:
-    """The next rolled up events with a larger id than a cursor, oldest first: those of some files."""
-    files = tx.all(SQL.files, cursor=cursor, limit=FILES)
-    found = unpack([file["parquet"] for file in files]) if files else ()
-    return [event for event in found if event[0] > cursor]
+    """The next rolled up events with a larger id than a cursor, oldest first: those of some files.
+
+    Raises:
+        Unavailable: ``ROLLED_UP_DAMAGED``.
+    """
+    files = _read(tx, cursor, FILES)
+    return [event for event in unpack(files) if event[0] > cursor] if files else ()
 
 
 def parquet_files(tx: Reader) -> list[bytes]:
-    """All files, oldest first: about 20 bytes an event."""
-    return [file["parquet"] for file in tx.all(SQL.files, cursor=0, limit=1 << 40)]
+    """All files, oldest first: about 20 bytes an event.
+
+    Raises:
+        Unavailable: ``ROLLED_UP_DAMAGED``.
+    """
+    return _read(tx, 0, 1 << 40)
 
 
 def all_events(tx: Reader) -> Iterator[dict[str, Any]]:
@@ -108,15 +115,6 @@ def all_events(tx: Reader) -> Iterator[dict[str, Any]]:
         cursor = found[-1][0]
 
 
-def damaged(tx: Reader) -> list[int]:
-    """The files that are not as they were written, by the id of their last event."""
-    cursor, wrong = 0, []
-    while found := tx.all(SQL.hashes, cursor=cursor, limit=FILES):
-        wrong += [file["last_id"] for file in found if _hash(file["parquet"]) != file["sha256"]]
-        cursor = found[-1]["last_id"]
-    return wrong
-
-
 def next_events(tx: Reader, before: int) -> OldEvents | None:
     """The oldest events with rows from before a time, as many as a file may have; None: there are none.
 
@@ -125,14 +123,20 @@ def next_events(tx: Reader, before: int) -> OldEvents | None:
 
     Args:
         before: microseconds UTC.
+
+    Raises:
+        Unavailable: ``ROLLED_UP_DAMAGED``.
     """
-    last = tx.one(SQL.newest) or {"last_id": 0, "events": EVENTS, "parquet": None}
+    last = tx.one(SQL.newest) or {"last_id": 0, "events": EVENTS}
     is_continued = last["events"] < EVENTS
     room, newest = EVENTS - (last["events"] if is_continued else 0), last_event_id(tx)
     rows = tx.tuples(SQL.oldest, after=last["last_id"], limit=room)
     old = takewhile(lambda row: row[1] < before and row[0] < newest, rows)
     events = [*_bounded(old)]
-    return OldEvents(events, last["last_id"], last["parquet"] if is_continued else None) if events else None
+    if not events:
+        return None
+    continued = _read(tx, last["last_id"] - 1, 1)[0] if is_continued else None
+    return OldEvents(events, last["last_id"], continued)
 
 
 def as_file(old: OldEvents) -> EventFile:
@@ -193,6 +197,18 @@ def unpack(parquets: Sequence[bytes]) -> Events:
             file.write_bytes(parquet)
             names.append(f"'{_quoted(file)}'")
         return db.execute(f"SELECT {', '.join(COLUMNS)} FROM read_parquet([{', '.join(names)}]) ORDER BY id").fetchall()
+
+
+def _read(tx: Reader, cursor: int, limit: int) -> list[bytes]:
+    """Files with events after a cursor, which are as they were written."""
+    files = tx.all(SQL.files, cursor=cursor, limit=limit)
+    for file in files:
+        if _hash(file["parquet"]) != file["sha256"]:
+            raise Unavailable(
+                "ROLLED_UP_DAMAGED",
+                f"The file of old events up to {file['last_id']} is damaged. `workbench restore` brings back a backup.",
+            )
+    return [file["parquet"] for file in files]
 
 
 def _bounded(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -2,12 +2,9 @@
 SELECT COALESCE(MAX(last_id), 0) AS id FROM rolled_up_events;
 
 -- name: newest
-SELECT last_id, events, parquet FROM rolled_up_events ORDER BY last_id DESC LIMIT 1;
+SELECT last_id, events FROM rolled_up_events ORDER BY last_id DESC LIMIT 1;
 
 -- name: files
-SELECT last_id, events, parquet FROM rolled_up_events WHERE last_id > :cursor ORDER BY last_id LIMIT :limit;
-
--- name: hashes
 SELECT last_id, sha256, parquet FROM rolled_up_events WHERE last_id > :cursor ORDER BY last_id LIMIT :limit;
 
 -- name: oldest

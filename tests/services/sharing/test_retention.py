@@ -15,7 +15,7 @@ from tests.conftest import Clock
 from workbench.analytics import live as live_module
 from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
-from workbench.errors import NotFound
+from workbench.errors import NotFound, Unavailable
 from workbench.services.sharing.retention import roll_up
 from workbench.state.settings import Settings
 from workbench.store import rolled_up
@@ -81,7 +81,6 @@ async def test_queries_have_each_event_once_whenever_it_is_interrupted(aged: Wor
     last = await aged.store.read(rolled_up.last_id)
     assert kept[0] < last < kept[-1]
     assert (await ids(aged), await queried(aged)) == ([event for event in kept if event > last], before)
-    assert await aged.store.read(rolled_up.damaged) == []
 
 
 @pytest.mark.long
@@ -134,13 +133,13 @@ async def test_events_are_kept_for_ever_unless_the_settings_say_otherwise(aged: 
     assert await ids(aged) == kept
 
 
-async def test_a_file_that_was_changed_is_noticed(aged: Workbench) -> None:
+async def test_a_file_that_is_damaged_is_not_read(aged: Workbench) -> None:
     async for _ in steps(aged):
         pass
-    await aged.store.write(
-        lambda tx: tx.run(Query("cut", "UPDATE rolled_up_events SET sha256 = 'x' WHERE first_id = 1"))
-    )
-    assert len(await aged.store.read(rolled_up.damaged)) == 1
+    cut = Query("cut", "UPDATE rolled_up_events SET parquet = :cut WHERE first_id = 1")
+    await aged.store.write(lambda tx: tx.run(cut, cut=b"PAR1"))
+    with pytest.raises(Unavailable, match="ROLLED_UP_DAMAGED"):
+        await queried(aged)
 
 
 async def test_freed_space_is_given_back_while_others_write(aged: Workbench) -> None:

@@ -74,6 +74,7 @@ async def test_a_repeated_request_enlists_no_second_worker(served: Served, repos
         )
         request = {"key": KEY, "persona_id": "planner", "facts": facts}
         answers = await asyncio.gather(*(machine.call("enlist_elsewhere", **request) for _ in range(3)))
+    assert (await workbench.call("list_approvals"))["approvals"] == []
     assert len({(answer["agent_id"], answer["worktree"]) for answer in answers}) == 1
     states = [await state_of(url, answer["token"]) for answer in answers]
     assert sorted(states) == ["INVALID_TOKEN", "INVALID_TOKEN", "worker"]  # the last token is the only one

@@ -21,7 +21,9 @@ from workbench.ops import ANONYMOUS, SAID, SYSTEM, Caller, Columns, Command, Ctx
 from workbench.rules import access
 from workbench.rules.profile import Profile
 from workbench.rules.workplace import Workplace
-from workbench.services import approvals, holds
+from workbench.services import holds
+from workbench.services.agents.changes import update_agent
+from workbench.services.agents.decide import admit_at_once
 from workbench.services.agents.register import add_pending
 from workbench.services.agents.rows import agent_by_uid, require_agent
 from workbench.services.processes import departures, profiles
@@ -58,8 +60,8 @@ class MachineFacts(Wire):
     python: str = Field("", max_length=200, description="The version of Python there.")
     workbench: str = Field("", max_length=200, description="The version of Workbench there.")
     git: str | None = Field(None, max_length=200, description="The version of git there; empty: there is none.")
-    cores: int | None = Field(None, ge=1, le=1_000_000, description="Its processor cores.")
-    memory_bytes: Int64 | None = Field(None, ge=0, description="Its memory.")
+    cores: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(None, description="Its processor cores.")
+    memory_bytes: Annotated[Int64, Field(ge=0)] | None = Field(None, description="Its memory.")
     devices: list[Annotated[str, Field(max_length=200)]] = Field([], max_length=64, description="Such as its GPUs.")
     namespaces: bool | None = Field(None, description="Whether its boxes have files and a network of their own.")
     missing: list[Annotated[str, Field(max_length=200)]] = Field(
@@ -246,22 +248,20 @@ class _Newcomer:
 
 async def _enlist(ctx: Ctx, newcomer: _Newcomer, facts: MachineFacts | None) -> EnlistedElsewhere:
     """Enlist a worker, or go on where an earlier request with its key ended."""
+    ctx.allowlist.require_writable()
     agent_uid, worktree = await ctx.write(lambda tx: _find_or_register(tx, ctx, newcomer, facts))
-    question = await ctx.read(lambda tx: approvals.open_question(tx, "registration", f"agent:{agent_uid}"))
-    if question is not None:
+    agent = await ctx.read(lambda tx: agent_by_uid(tx, agent_uid))
+    agent_id: str = agent["assigned_agent_id"]
+    ctx.allowlist.admit(agent_id)
+    if agent["assigned_worktree"] is None:
         try:
             await _make_worktree(ctx, agent_uid, worktree)
+            await update_agent(ctx, agent_id, {"worktree": worktree})
         except WorkbenchError:
             await ctx.write(lambda tx: tx.run(SQL.forget_key, agent=agent_uid))
-            await approvals.reject(ctx, question.id, "its worktree could not be created")
+            await departures.revoke_agent(ctx, agent_id, "its worktree could not be created")
             raise
-        try:
-            await approvals.approve(ctx, question.id, {"role": Role.WORKER, "worktree": worktree})
-        except Conflict as error:  # another request with the key has done so
-            if error.code != "ALREADY_DECIDED":
-                raise
-    agent = await ctx.read(lambda tx: agent_by_uid(tx, agent_uid))
-    return EnlistedElsewhere(agent_id=agent["assigned_agent_id"], token=newcomer.token, worktree=worktree)
+    return EnlistedElsewhere(agent_id=agent_id, token=newcomer.token, worktree=worktree)
 
 
 def _find_or_register(tx: Tx, ctx: Ctx, newcomer: _Newcomer, facts: MachineFacts | None) -> tuple[str, str]:
@@ -303,6 +303,7 @@ def _register(tx: Tx, ctx: Ctx, newcomer: _Newcomer) -> tuple[str, str]:
         profile=profile.name,
     )
     agent_uid: str = require_agent(tx, registered.agent_id)["id"]
+    admit_at_once(tx, agent_uid, {"role": Role.WORKER})
     base = re.sub(r"[^a-z0-9_-]+", "-", newcomer.name.lower()).strip("-_")[:40] or "agent"
     worktree = access.free_id(base, {row["name"] for row in tx.all(SQL.taken_names, prefix=base)})
     values = {"machine": machine, "profile": profile.name, "worktree": worktree}

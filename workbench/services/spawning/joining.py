@@ -12,6 +12,7 @@ import os
 import platform
 import secrets
 import socket
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,6 +54,8 @@ _OF_SERVER = (
     *("max_import_bytes", "max_agent_session_bytes", "agent_silence_seconds", "max_result_bytes"),
 )
 """The settings that the server decides: nothing that opens this machine."""
+_TRUSTED_BY = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+"""The variables by which programs are told whom to trust."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class JoinRequest:
     """What a person of this machine asks for.
 
     Args:
-        url: the server's address, as this machine reaches it.
+        url: the server's address, as this machine reaches it, without a slash at its end.
         token: this machine's; None: the worker is enlisted already.
         certificate: see `connection`.
         profile, persona_id, name: of a worker that is enlisted now.
@@ -295,6 +298,14 @@ def _place(settings: Settings, terms: Mapping[str, Any]) -> WorktreePlace:
     return WorktreePlace(name, settings.worktrees / name, settings.repositories / name, terms["branch_name"], writer)
 
 
+def _authorities(file: Path, certificate: Path) -> Path:
+    """A file with the certificates that this system trusts, as far as they are in one file, and one more."""
+    system = ssl.get_default_verify_paths().cafile
+    files = [*([Path(system)] if system else []), certificate]
+    atomic_file.replace(file, "\n".join(one.read_text("utf-8", "replace") for one in files))
+    return file
+
+
 def _config(
     request: JoinRequest,
     settings: Settings,
@@ -308,8 +319,9 @@ def _config(
     workplace = Workplace.from_json(terms["workplace"])
     environment = {**terms["environment"], **request.environment}
     if request.certificate:  # for programs that ask the server for models
-        environment["NODE_EXTRA_CA_CERTS"] = str(request.certificate)
-        profile = profile.model_copy(update={"read": [*profile.read, str(request.certificate)]})
+        trusted = _authorities(settings.home / "certificates.pem", request.certificate)
+        environment = dict.fromkeys(_TRUSTED_BY, str(trusted)) | environment
+        profile = profile.model_copy(update={"read": [*profile.read, str(trusted)]})
     start = WorkerStart(
         token,
         settings.scratch,
@@ -322,6 +334,6 @@ def _config(
     )
     secret = (*terms["secret_variables"], *request.secret)
     spawn = SpawnRequest(profile.name, None, None, request.limits, False, bool(environment), secret=secret)
-    server = ServerAddress(request.url, f"{request.url.rstrip('/')}/mcp")
+    server = ServerAddress(request.url, f"{request.url}/mcp")
     config = config_of(settings, server, profile, spawn, worktree, repository, start)
     return replace(config, certificate=request.certificate)

@@ -94,7 +94,7 @@ class McpTask:
             self._exchange.cancel()
             self.work.cancel()
 
-    def shown(self, kept_seconds: float) -> dict[str, Any]:
+    def as_wire(self, kept_seconds: float) -> dict[str, Any]:
         """The task, as the protocol has it."""
         kept = (self.ended_at or self._now()) - self._created_at + int(kept_seconds * SECOND)
         about = {
@@ -194,7 +194,7 @@ class McpTasks:
 
     def created(self, task: McpTask) -> dict[str, Any]:
         """The answer to a call that has become a task."""
-        return {"resultType": "task", **task.shown(self._limits.kept_seconds)}
+        return {"resultType": "task", **task.as_wire(self._limits.kept_seconds)}
 
     def _make_room(self, owner: str) -> bool:
         """Whether a caller may have another task; the one that ended first goes for it."""
@@ -211,7 +211,7 @@ class McpTasks:
 
     async def _get(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
         task = self._of(ctx, params)
-        return {"resultType": "complete", **task.shown(self._limits.kept_seconds)}
+        return {"resultType": "complete", **task.as_wire(self._limits.kept_seconds)}
 
     async def _update(self, ctx: Context, params: UpdateTaskParams) -> dict[str, Any]:
         self._of(ctx, params).answer(params.input_responses)

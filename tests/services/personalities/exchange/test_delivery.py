@@ -127,6 +127,18 @@ async def test_events_wait_if_the_peer_rejects_every_request(here: Here, picky: 
     assert picky.accepted == ["one", "two"]
 
 
+@pytest.mark.parametrize("answer", [BAD_SIGNATURE, FAILED])
+async def test_an_event_is_not_blamed_for_what_has_just_ended(here: Here, picky: Picky, answer: Answer) -> None:
+    async def recovers() -> None:
+        picky.to_all = answer if picky.requests == 1 else None
+
+    picky.meanwhile = recovers
+    await here.publish("one")
+    await picky.deliver()
+    assert picky.accepted == ["one"]
+    assert await rejections(here) == {}
+
+
 @pytest.mark.parametrize(("answer", "is_sent_again"), [(FAILED, True), (NEVER, False), (BAD_SIGNATURE, False)])
 async def test_a_comparison_resends_the_events_that_a_peer_failed_to_accept(
     here: Here, picky: Picky, answer: Answer, is_sent_again: bool

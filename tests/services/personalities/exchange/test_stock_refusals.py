@@ -52,6 +52,8 @@ async def test_a_project_whose_signature_is_refused_backs_off_and_recovers(netwo
     await ada.publish("helper")
     await approve_edge(coordinator, ada.rid, coordinator.rid)
     await coordinator.knows(rid_of("helper"))
+    await agree_on_edge(coordinator, ada, coordinator.rid, ada.rid)
+    await given.until(lambda: is_reachable(ada, coordinator.rid))  # so that nothing but what follows waits
     own = sign_as(ada, replace(load_or_create(ada.project / "other.pem", "other"), rid=parse_node(ada.rid)))
     await ada.publish("scout")
 
