@@ -74,7 +74,7 @@ lab: $(VENV)/.lab
 	$(BIN)/jupyter lab notebooks/00_quickstart.ipynb
 
 test: $(VENV)/.test
-	$(IN_MEMORY) $(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "$(CHEAP)"
+	$(IN_MEMORY) $(BIN)/python -m pytest $(PARALLEL) --dist=worksteal --ignore=tests/browser -m "$(CHEAP)"
 
 test-all: $(VENV)/.test
 	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with=data/starter/nbval.cfg --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/

@@ -87,7 +87,7 @@ def test_the_blocks_of_other_pages_are_run_elsewhere() -> None:
 
 def test_the_blocks_that_no_test_runs_are_few_and_say_why() -> None:
     first = [block.commands[0].split()[:2] for block in code_blocks() if block.reason]
-    assert first == [["workbench", "koi"]]
+    assert first == [["ssh", "-N"], ["workbench", "koi"]]
 
 
 def test_blocks_are_found_with_their_heading_and_reason() -> None:

@@ -48,7 +48,7 @@ from workbench.services.personalities import incoming_calls as trait_calls
 from workbench.services.personalities import network as koi_network
 from workbench.services.personalities.exchange import receiving
 from workbench.services.processes import reattach, termination
-from workbench.services.spawning import provider_keys
+from workbench.services.spawning import elsewhere, provider_keys
 from workbench.services.spending import budgets, ledger
 from workbench.services.spending.ledger import ModelSpending
 from workbench.services.tasks import expiry as task_expiry
@@ -309,6 +309,8 @@ class Workbench:
             if access.same_token(token, self.operator_token):
                 return OPERATOR
             raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
+        if token.startswith(f"{elsewhere.TOKEN}_"):
+            return await elsewhere.identify(self.store, token)
         return self._if_allowed(await self._callers.identify(token))
 
     async def identify_for_models(self, token: str | None, provider: str) -> Caller:

@@ -1,4 +1,4 @@
-"""A real JupyterLab for all tests, a real Chromium for each module, a project, servers and a page for each test."""
+"""A real JupyterLab and a real Chromium for all tests, a project, servers and a page for each."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from workbench.services import undo
 from workbench.state.settings import Settings
 
 HERE = Path(__file__).parent
+CONTEXT, ENDS = pytest.StashKey[BrowserContext](), pytest.StashKey[ExitStack]()
+"""The browser that is open, and what closes it."""
 EXPECT_SECONDS = 30
 """How long anything may take to appear: a bound for what never comes, not a measure of speed."""
 
@@ -37,21 +39,32 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield lab
 
 
-@pytest.fixture(scope="module")
-def context() -> Iterator[BrowserContext]:
-    """A browser whose cache keeps JupyterLab's scripts from one test to the next.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Close the browser before a test of another folder: playwright keeps an event loop in this thread, which
+    asynchronous tests would meet."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or HERE not in nextitem.path.parents:
+            item.config.stash.setdefault(ENDS, ExitStack()).close()
 
-    Not for the session: playwright keeps an event loop in this thread, which asynchronous tests would meet.
-    """
+
+@pytest.fixture
+def context(request: pytest.FixtureRequest) -> BrowserContext:
+    """A browser whose cache keeps JupyterLab's scripts from one test of this folder to the next."""
+    stash = request.config.stash
     if shutil.which("chromium") is None:
         pytest.skip("chromium is not installed; the panel is tested in a real browser only")
-    expect.set_options(timeout=1_000 * EXPECT_SECONDS)
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
+    if CONTEXT not in stash:
+        ends = stash.setdefault(ENDS, ExitStack())
+        browser = ends.enter_context(launch(ends.enter_context(sync_playwright())))
         made = browser.new_context(viewport={"width": 1200, "height": 1200}, color_scheme="light")
         made.set_default_timeout(1_000 * EXPECT_SECONDS)
-        yield made
-        browser.close()
+        expect.set_options(timeout=1_000 * EXPECT_SECONDS)
+        stash[CONTEXT] = made
+        ends.callback(stash.__delitem__, CONTEXT)
+    return stash[CONTEXT]
 
 
 @pytest.fixture

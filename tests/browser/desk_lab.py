@@ -288,6 +288,15 @@ def expect_reachable(page: Page, where: str = "") -> None:
     _expect_none(page, REACH, where)
 
 
+def type_letters(page: Page) -> None:
+    """Type letters where the focus is; it says that JupyterLab is to take none for a command, such as to delete a cell.
+
+    That JupyterLab then takes none is seen in `test_desk`.
+    """
+    assert page.evaluate("document.activeElement.dataset.lmSuppressShortcuts") == "true"
+    page.keyboard.type("bdda")
+
+
 def expect_fitting(desk: Locator, where: str = "") -> None:
     """Nothing of the desk is wider than the desk."""
     wait_until(lambda: bool(desk.evaluate("e => e.scrollWidth <= e.clientWidth + 1")), f"the desk fits {where}")

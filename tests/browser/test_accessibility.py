@@ -1,4 +1,4 @@
-"""The rules of axe-core: none is broken in any tab, in the light and in the dark theme, at three widths."""
+"""The rules of axe-core: none is broken in any tab, light at three widths and dark at one of them."""
 
 from __future__ import annotations
 
@@ -36,16 +36,18 @@ def test_no_tab_breaks_a_rule_of_accessibility(full_desk: BareDesk) -> None:
     page, element = full_desk.page, full_desk.element
     page.add_script_tag(path=AXE)
     broken = {}
+    widths = WIDTHS
     for name in TABS:
         view(element, name)
         page.wait_for_load_state("networkidle")
-        for theme in ("light", "dark"):
-            with nullcontext() if theme == "light" else wearing(page, "dark"):
-                for width in WIDTHS:
-                    resize(element, width)
-                    shot(element, f"tabs/{name}-{width}-{theme}")
-                    if found := page.evaluate(BROKEN):
-                        broken[name, theme, width] = found
+        looks = [("light", width) for width in widths] + [("dark", widths[-1])]
+        widths = widths[::-1]  # from where the last tab was looked at, so that the dark theme is seen wide and narrow
+        for theme, width in looks:
+            with wearing(page, theme) if theme == "dark" else nullcontext():
+                resize(element, width)
+                shot(element, f"tabs/{name}-{width}-{theme}")
+                if found := page.evaluate(BROKEN):
+                    broken[name, theme, width] = found
     assert broken == {}
 
 

@@ -64,12 +64,14 @@ def test_comments_on_lines_are_sent_together_and_the_question_stays_open(desk: B
     expect(page.get_by_text("1 comment, not sent yet")).to_be_visible()
     page.get_by_role("textbox", name="Note about all changes").fill("Nearly there.")
     shot(desk.element, "review-draft")
+    desk.hold_answers()
     page.get_by_role("button", name="Request changes", exact=True).click()
     expect(page.get_by_text("Changes were requested, with 1 comment; the agents were told.")).to_be_visible()
+    expect(page.get_by_text("Not sent yet · lines 5 to 6")).to_have_count(0)  # though the feed came before the answer
+    desk.release_news()
     expect(page.get_by_role("button", name=re.compile("^Approve and integrate"))).to_be_visible()
     requested = page.get_by_role("list", name="Requested changes")
     expect(requested.get_by_role("button", name="stats.py:5-6")).to_be_visible()
-    expect(page.get_by_text("Not sent yet")).to_have_count(0)  # the feed may come before the answer
     expect(page.locator(".wb-diff-files").get_by_text("Sort the values first.")).to_be_visible()
     shot(desk.element, "review-requested")
     (request,) = desk.host.call("get_requested_changes", worktree_name="robust")["requests"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.bare_desk import LASTING_UNDO, BareDesk
-from tests.browser.desk_lab import Lab, Project, card, command, open_notebook, shot, show_desk, view
+from tests.browser.conftest import sound_page
+from tests.browser.desk_lab import Lab, OpenDesk, Project, card, command, open_notebook, shot, show_desk, view
 
 LONG_UNDO = "undo.UNDO_SECONDS = 3600\n"
 
@@ -23,54 +23,57 @@ def titles(desk: Locator) -> Locator:
     return desk.locator(".wb-row:not([hidden]) .wb-title")
 
 
-def second_desk(page: Page, lab: Lab, project: Project, notebook: str) -> Locator:
-    """The desk in another tab: of the first notebook, with its kernel, or of one with a kernel of its own."""
-    page.add_init_script(LASTING_UNDO)
-    if notebook == "another notebook":
-        return show_desk(page, lab, project, before=LONG_UNDO + "assert host.attached\n", name="other.ipynb")
-    open_notebook(page, lab, project.path / "desk.ipynb")
-    desk = page.locator(".wb-desk")
-    desk.and_(page.locator("[data-link='live']")).wait_for()
-    return desk
-
-
-@pytest.mark.parametrize("notebook", ["the same notebook", "another notebook"])
-def test_an_action_in_one_tab_is_seen_in_the_other(
-    lab: Lab, project: Project, open_desk: Callable[..., Locator], page: Page, second_page: Page, notebook: str
+def test_an_action_in_one_tab_is_seen_in_the_others(
+    lab: Lab, project: Project, open_desk: OpenDesk, page: Page, second_page: Page, context: BrowserContext
 ) -> None:
     page.add_init_script(LASTING_UNDO)
     first = open_desk(before=LONG_UNDO)
     command(page, "docmanager:save")
-    second = second_desk(second_page, lab, project, notebook)
+    second_page.add_init_script(LASTING_UNDO)
+    open_notebook(second_page, lab, project.path / "desk.ipynb")
+    second = second_page.locator(".wb-desk")
+    second.and_(second_page.locator("[data-link='live']")).wait_for()
+    with sound_page(context) as third_page:
+        third_page.add_init_script(LASTING_UNDO)
+        third = show_desk(third_page, lab, project, before=LONG_UNDO + "assert host.attached\n", name="other.ipynb")
+        see_in_others(project, first, {"same-notebook": second, "other-notebook": third})
+
+
+def see_in_others(project: Project, first: Locator, others: dict[str, Locator]) -> None:
+    """Decide in the first tab, then cancel a task and undo it in each of the others."""
     for name in ("ada", "bob"):
         project.call("register", name=name, persona_id="implementer")
     for title in ("Count penguins", "Write the report"):
         project.operate("create_task", title=title, persona_id="implementer")
 
-    card(second, "bob").get_by_role("button", name="Details…").click()
+    for desk in others.values():
+        card(desk, "bob").get_by_role("button", name="Details…").click()
     card(first, "ada").get_by_role("button", name="Admit").click()
     expect(card(first, "ada")).to_contain_text("Admitted as ada.")
-    expect(card(second, "ada")).to_be_hidden()
+    for desk in others.values():
+        expect(card(desk, "ada")).to_be_hidden()
     card(first, "bob").get_by_role("button", name="Admit").click()
-    expect(card(second, "bob")).to_contain_text("It was decided elsewhere.")
-    expect(card(second, "bob").get_by_role("button", name="Admit")).to_be_hidden()
-    shot(second, f"two-tabs-{notebook.split()[0]}")
+    for name, desk in others.items():
+        expect(card(desk, "bob")).to_contain_text("It was decided elsewhere.")
+        expect(card(desk, "bob").get_by_role("button", name="Admit")).to_be_hidden()
+        shot(desk, f"two-tabs-{name}")
     assert {agent["agent_id"] for agent in project.operate("list_agents")["agents"]} == {"ada", "bob"}
 
     view(first, "Tasks")
     search(first).fill("penguins")
-    view(second, "Tasks")
-    expect(titles(second)).to_have_text(["Count penguins", "Write the report"])
-    titles(second).first.click()
-    second.get_by_role("button", name=re.compile("^Cancel… task")).click()
-    second.get_by_role("button", name="Cancel task 1").click()
     row = first.get_by_role("row").filter(has_text="Count penguins")
-    expect(row).to_contain_text("Cancelled")
-    expect(first.get_by_role("group", name="Undo")).to_be_hidden()
-    second.get_by_role("group", name="Undo").get_by_role("button", name="Undo").click()
-    expect(row).to_contain_text("Pending")
-    expect(titles(first)).to_have_text(["Count penguins"])
-    expect(search(second)).to_have_value("")
+    for desk in others.values():
+        view(desk, "Tasks")
+        expect(titles(desk)).to_have_text(["Count penguins", "Write the report"])
+        titles(desk).first.click()
+        desk.get_by_role("button", name=re.compile("^Cancel… task")).click()
+        desk.get_by_role("button", name="Cancel task 1").click()
+        expect(row).to_contain_text("Cancelled")
+        expect(first.get_by_role("group", name="Undo")).to_be_hidden()
+        desk.get_by_role("group", name="Undo").get_by_role("button", name="Undo").click()
+        expect(row).to_contain_text("Pending")
+        expect(titles(first)).to_have_text(["Count penguins"])
+        expect(search(desk)).to_have_value("")
 
 
 def test_the_second_of_two_concurrent_decisions_changes_nothing(

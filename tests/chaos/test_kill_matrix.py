@@ -20,13 +20,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 import pytest
 
 from tests.chance import SOAK, chance
+from tests.confinement.outside_hosts import unused_port
 from tests.conftest import git
+from tests.elsewhere import FarWorker
 from tests.postgres import NewServer, PostgresServer
 from workbench.client import HttpClient
 from workbench.errors import Unauthenticated, Unavailable
@@ -78,6 +80,7 @@ class Moment(StrEnum):
     LEASE_END = "until the lease has ended"
 
 
+NO_DATABASE = [victim for victim in Victim if victim is not Victim.DATABASE]
 HITS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
 """SIGSTOP is followed by SIGCONT."""
 
@@ -102,6 +105,11 @@ class Project:
     written: dict[tuple[int, int], list[str]] = field(default_factory=lambda: defaultdict(list))
     """The lines that attempts were seen to have written, by task and attempt."""
     tasks: list[int] = field(default_factory=list)
+    options: list[str] = field(default_factory=list)
+    """Of its servers."""
+
+    keeps_all: ClassVar = True
+    """Whether all is kept that an attempt has written."""
 
     @property
     def lab(self) -> Path:
@@ -117,8 +125,8 @@ class Project:
     def serve(self, victim: Victim) -> None:
         """Start a server: a process of its own, or as a kernel has it."""
         self.kind = victim
-        alone = ["-m", "workbench.cli", "serve"]
-        command = [__file__, str(self.root)] if victim is Victim.KERNEL else alone
+        alone = ["-m", "workbench.cli", "serve", *self.options]
+        command = [__file__, str(self.root), *self.options[-1:]] if victim is Victim.KERNEL else alone
         with (self.root.parent / "server.log").open("ab") as log:
             environment = os.environ | OPTIONS | {"WORKBENCH_PROJECT": str(self.root)}
             self.server = subprocess.Popen([sys.executable, *command], env=environment, stdout=log, stderr=log)
@@ -138,7 +146,7 @@ class Project:
     async def round(self, victim: Victim, hit: signal.Signals, moment: Moment) -> None:
         """Make a task, hit the victim, and have the task completed."""
         await self.served_by(victim)
-        new = {"title": "t", "persona_id": "implementer", "target_worktree": "lab", "run": WORK, "max_retries": 50}
+        new = {"title": "t", "persona_id": "implementer", "run": WORK, "max_retries": 50} | self.terms(moment)
         task_id = (await self.call("create_task", **new))["id"]
         self.tasks.append(task_id)
         task = await self.until_at_work(task_id)
@@ -150,9 +158,17 @@ class Project:
         if ended:
             self.serve(victim)
         task = await self.completed(task_id)
-        if victim in (Victim.SERVER, Victim.KERNEL, Victim.DATABASE):
+        if victim in (Victim.SERVER, Victim.KERNEL, Victim.DATABASE) and self.outlives(moment):
             ends = [(attempt["outcome"], attempt["error_message"]) for attempt in task["attempts"]]
             assert len(ends) == attempt, f"the command was ended by a restart of the {victim}: {ends}"
+
+    def terms(self, moment: Moment) -> dict[str, Any]:
+        """Where a task is to be done, and how."""
+        return {"target_worktree": "lab"}
+
+    def outlives(self, moment: Moment) -> bool:
+        """Whether an attempt goes on although its server was hit at a moment: the next one renews its lease."""
+        return True
 
     async def until_at_work(self, task_id: int) -> dict[str, Any]:
         """The task, once its command writes."""
@@ -227,15 +243,18 @@ class Project:
 
     async def worker_process(self, victim: Victim, task: dict[str, Any]) -> psutil.Process | None:
         """The supervisor of a task, or one of the processes that it has started; None if there is none any more."""
-        agents = (await self.call("get_managed_agents"))["agents"]
-        pids = [agent["process"]["pid"] for agent in agents if agent["agent_id"] == task["attempts"][-1]["agent_id"]]
         with suppress(psutil.NoSuchProcess):
-            supervisor = psutil.Process(pids[0])
+            supervisor = psutil.Process(await self.pid_of(task["attempts"][-1]["agent_id"]))
             if victim is Victim.SUPERVISOR:
                 return supervisor
             below = supervisor.children(recursive=True)
             return self.random.choice(below) if below else None
         return None
+
+    async def pid_of(self, agent_id: str) -> int:
+        """The process of a worker."""
+        agents = (await self.call("get_managed_agents"))["agents"]
+        return next(int(agent["process"]["pid"]) for agent in agents if agent["agent_id"] == agent_id)
 
     async def completed(self, task_id: int) -> dict[str, Any]:
         """The task, once it is completed."""
@@ -246,6 +265,18 @@ class Project:
             assert task["status"] != "failed", task["error_message"]
             await self.restart_agents()
             await asyncio.sleep(0.05)
+
+    async def hire(self) -> None:
+        """Have two workers."""
+        await self.call("create_worktree", name="lab")
+        for name in ("walt", "wilma"):
+            await self.call("spawn_agent", persona_id="implementer", assigned_worktree="lab", name=name)
+
+    async def dismiss(self) -> None:
+        """End them."""
+        for agent_id in ("walt", "wilma"):
+            with suppress(Exception):
+                await asyncio.wait_for(self.call("terminate_agent", agent_id=agent_id), 10)
 
     async def restart_agents(self) -> None:
         """Restart the agents that have ended."""
@@ -262,12 +293,13 @@ class Project:
             (done,) = [attempt["attempt"] for attempt in task["attempts"] if attempt["outcome"] == "completed"]
             (artifact,) = [artifact for artifact in task["artifacts"] if artifact.startswith("commit:")]
             whole = [f"{done} {n}" for n in range(1, LINES + 1)]
-            assert self.file("wb/lab/main", task_id) == whole
+            branch = f"wb/{task['attempts'][-1]['worktree']}/main"
+            assert self.file(branch, task_id) == whole
             assert self.file(artifact.removeprefix("commit:"), task_id) == whole
-            git("merge-base", "--is-ancestor", artifact.removeprefix("commit:"), "wb/lab/main", cwd=self.root)
+            git("merge-base", "--is-ancestor", artifact.removeprefix("commit:"), branch, cwd=self.root)
             for (of_task, attempt), lines in self.written.items():
-                if of_task == task_id:
-                    where = "wb/lab/main" if attempt == done else f"refs/workbench/attempts/{task_id}/{attempt}"
+                if of_task == task_id and (attempt == done or self.keeps_all):
+                    where = branch if attempt == done else f"refs/workbench/attempts/{task_id}/{attempt}"
                     assert self.file(where, task_id)[: len(lines)] == lines, (task_id, attempt)
         for commit, task_id in self.commits():
             assert len({line.split(" ")[0] for line in self.file(commit, task_id)}) <= 1, (commit, task_id)
@@ -278,15 +310,82 @@ class Project:
     def commits(self) -> Iterator[tuple[str, int]]:
         """All commits of attempts, and the tasks whose file is in each."""
         refs = git("for-each-ref", "--format=%(refname)", "refs/workbench/attempts", cwd=self.root).split()
-        for commit in git("rev-list", "wb/lab/main", *refs, "--not", "main", cwd=self.root).split():
+        for commit in git("rev-list", "--branches=wb/*", *refs, "--not", "main", cwd=self.root).split():
             names = git("diff-tree", "-r", "-m", "--name-only", "--no-commit-id", commit, cwd=self.root).split()
             for name in {name for name in names if name.startswith("made-")}:
                 yield commit, int(name.removeprefix("made-").removesuffix(".txt"))
 
 
+@dataclass
+class FarProject(Project):
+    """A project whose workers are on another machine, in directories of their own."""
+
+    far: Path = Path()
+    workers: list[FarWorker] = field(default_factory=list)
+    keeps_all = False  # what a worker that is killed had not sent is lost with it
+
+    def terms(self, moment: Moment) -> dict[str, Any]:
+        """Nobody tells the worker that no server runs: its lease is longer than one takes to start."""
+        return {"lease_seconds": LEASE_SECONDS if moment is Moment.LEASE_END else 60.0}
+
+    def outlives(self, moment: Moment) -> bool:
+        return moment is not Moment.LEASE_END  # it cannot know that no server runs
+
+    def lines(self, task_id: int) -> list[str]:
+        """The lines of the newest attempt that has written some."""
+        files = self.far.glob(f"far-*/work/.aiswarm/worktrees/*/made-{task_id}.txt")
+        texts = [text.splitlines() for file in files if (text := file.read_text()).endswith("\n")]
+        return max(texts, key=lambda lines: int(lines[0].split(" ")[0]), default=[])
+
+    async def hire(self) -> None:
+        url = f"http://127.0.0.1:{self.options[-1]}"
+        token = (await self.call("add_machine", name="far"))["token"]
+        for number in (1, 2):
+            place = self.far / f"far-{number}"
+            self.workers.append(FarWorker(place, url, token, "--persona", "implementer", "--name", place.name))
+        await self.restart_agents()
+
+    async def dismiss(self) -> None:
+        for worker in self.workers:
+            worker.end()
+            print(worker.log)
+
+    async def restart_agents(self) -> None:
+        for worker in self.workers:
+            if not worker.is_running:
+                worker.start()
+
+    async def pid_of(self, agent_id: str) -> int:
+        worker = next(worker for worker in self.workers if worker.place.name == agent_id)
+        assert worker.process is not None
+        return worker.process.pid
+
+
+FAR_ROUNDS = 100 * SOAK or 3
+
+
+@pytest.mark.timeout(3_600 * SOAK or 900)
+async def test_no_kill_loses_a_task_of_a_worker_elsewhere_or_has_it_done_twice(on_disk: Path, repository: Path) -> None:
+    await kill(
+        FarProject(repository, chance(), options=["--port", str(unused_port())], far=on_disk), NO_DATABASE, FAR_ROUNDS
+    )
+
+
+@pytest.mark.postgres
+@pytest.mark.timeout(3_600 * SOAK or 900)
+async def test_no_kill_of_a_database_loses_a_task_of_a_worker_elsewhere_or_has_it_done_twice(
+    on_disk: Path, repository: Path, new_postgres_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = new_postgres_server()
+    with server.new_database() as name:
+        monkeypatch.setenv(VARIABLE, server.url(name))
+        project = FarProject(repository, chance(), server, options=["--port", str(unused_port())], far=on_disk)
+        await kill(project, [*Victim], FAR_ROUNDS)
+
+
 @pytest.mark.timeout(3_600 * SOAK or 900)
 async def test_no_kill_loses_or_mixes_a_byte_of_an_attempt(repository: Path) -> None:
-    await kill(Project(repository, chance()), [victim for victim in Victim if victim is not Victim.DATABASE])
+    await kill(Project(repository, chance()), NO_DATABASE)
 
 
 @pytest.mark.postgres
@@ -300,21 +399,17 @@ async def test_no_kill_of_the_database_or_of_who_uses_it_loses_or_mixes_a_byte_o
         await kill(Project(repository, chance(), server), [*Victim])
 
 
-async def kill(project: Project, victims: Sequence[Victim]) -> None:
+async def kill(project: Project, victims: Sequence[Victim], count: int = ROUNDS) -> None:
     """Have tasks done while processes are hit, and look at what became of them."""
     project.serve(Victim.SERVER)
     try:
-        await project.call("create_worktree", name="lab")
-        for name in ("walt", "wilma"):
-            await project.call("spawn_agent", persona_id="implementer", assigned_worktree="lab", name=name)
-        for victim, hit, moment in itertools.islice(rounds(project.random, victims), ROUNDS):
+        await project.hire()
+        for victim, hit, moment in itertools.islice(rounds(project.random, victims), count):
             print(f"{hit.name} to the {victim}, {moment}", flush=True)
             await project.round(victim, hit, moment)
         await project.check()
     finally:
-        for agent_id in ("walt", "wilma"):
-            with suppress(Exception):
-                await asyncio.wait_for(project.call("terminate_agent", agent_id=agent_id), 10)
+        await project.dismiss()
         if project.server is not None:
             project.server.terminate()
             project.server.wait()
@@ -324,6 +419,6 @@ if __name__ == "__main__":
     from kernel_ext.hosting.host import KernelHost
 
     host = KernelHost(Settings.load(Path(sys.argv[1])))
-    host.start()
+    host.start(*map(int, sys.argv[2:]))
     while True:
         time.sleep(60)

@@ -27,7 +27,7 @@ from workbench.shells.meanwhile import connected
 from workbench.state.settings import Settings
 from workbench.sweeps.watch import end_marked
 
-RUNS = 200 if SOAK else 10
+RUNS = 200 if SOAK else 7
 
 pytestmark = [
     pytest.mark.chaos,

@@ -36,6 +36,7 @@ OPTIONS = {
     "WORKBENCH_LEASE_SECONDS": "8",
     "WORKBENCH_HEARTBEAT_SECONDS": "0.5",
     "WORKBENCH_RETRY_BASE_SECONDS": "0",
+    "WORKBENCH_PORT": "0",
     "WORKBENCH_PRIVATE": "\n".join(f"{PREFIX}.{number}:9418" for number in (2, 3)),
     "PYTHONDONTWRITEBYTECODE": "1",
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -48,12 +49,17 @@ SECONDS = 120.0
 
 
 class Machine:
-    """A host with a clone of the project, which others may fetch from, and a kernel."""
+    """A host with a clone of the project, which others may fetch from, and a kernel.
 
-    def __init__(self, host: Host, database_url: str) -> None:
+    Args:
+        options: variables of the kernel.
+    """
+
+    def __init__(self, host: Host, database_url: str, **options: str) -> None:
         self.host = host
         self.project = host.home / "penguins"
         self._url = database_url
+        self._options = OPTIONS | options
         self.begin()
 
     def begin(self) -> None:
@@ -63,7 +69,7 @@ class Machine:
         with (self.host.home / "kernel.log").open("ab") as log:
             self._kernel = self.host.popen(
                 *(sys.executable, __file__, str(self.project)),
-                env=OPTIONS | {VARIABLE: self._url, "PYTHONPATH": str(Path(__file__).parents[2])},
+                env=self._options | {VARIABLE: self._url, "PYTHONPATH": str(Path(__file__).parents[2])},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -138,6 +144,14 @@ def until(look: Callable[[], Any]) -> Any:
     return found
 
 
+def make_project(host: Host) -> None:
+    """Have the sample project on a host."""
+    project = host.home / "penguins"
+    shutil.copytree(shipped("data", "penguins"), project)
+    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "The penguins, raw"]):
+        git(*arguments, cwd=project)
+
+
 @pytest.fixture
 def machines(tmp_path: Path, postgres_binaries: Path) -> Iterator[Callable[..., list[Machine]]]:
     """`machines("anna", "berta")`: hosts with a clone of the sample project each, and a database that all reach.
@@ -149,9 +163,7 @@ def machines(tmp_path: Path, postgres_binaries: Path) -> Iterator[Callable[..., 
 
         def made(*names: str) -> list[Machine]:
             first, *others = hosts.hosts(*names)
-            shutil.copytree(shipped("data", "penguins"), first.home / "penguins")
-            for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "The penguins, raw"]):
-                git(*arguments, cwd=first.home / "penguins")
+            make_project(first)
             for other in others:
                 git("clone", "-q", str(first.home / "penguins"), str(other.home / "penguins"), cwd=tmp_path)
             url = ""
@@ -263,7 +275,7 @@ if __name__ == "__main__":
     from workbench.state.settings import Settings
 
     kernel = KernelHost(Settings.load(Path(sys.argv[1])))
-    kernel.start(0)
+    kernel.start()
     print(json.dumps({"result": "ready"}), flush=True)
     for order in sys.stdin:
         name, token, arguments = json.loads(order)

@@ -23,7 +23,7 @@ from workbench.state.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 
-ROUNDS = 500 * SOAK or 8
+ROUNDS = 500 * SOAK or 6
 AT_ONCE = 2
 
 WORK = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Ran, typed
+from tests.conftest import Ran, git, typed
 from workbench.state.settings import Settings
 
 Type = Callable[..., Ran]
@@ -54,3 +54,46 @@ def penguins(run: Type, tmp_path: Path) -> Path:
     (file := tmp_path / "plan.yaml").write_text(PLAN)
     assert run("plan", str(file)).status == 0
     return file
+
+
+ARCHIVED_SECRET = "sk-ant-api03-" + "Zx9" * 20
+ARCHIVED = {
+    "logs/worker.log": "It counted 344.\n",
+    "agent_sessions/1/session.jsonl": "{}\n",
+    "runs/first/out.ipynb": "{}",
+    "agents/counter.md": "---\nname: counter\n---\nCount.\n",
+    "trash/old.bundle": "a bundle",
+}
+
+PLANTED = {
+    **dict.fromkeys(["secrets.key", "environments/a.json", "koi/key.pem", "machine.token"], ARCHIVED_SECRET),
+    "mcp.json": json.dumps({"mcpServers": {"x": {"command": "x", "env": {"API_KEY": ARCHIVED_SECRET}}}}),
+    "profiles/keyed.yaml": "summary: x\nenvironment:\n  API_KEY: Tn4kQ8wZr2Lx\n",
+    "agents/keyed.md": f"---\nname: keyed\n---\nUse {ARCHIVED_SECRET}.\n",
+}
+"""Files with secrets, which are in no archive."""
+
+
+@pytest.fixture
+def archive(run: Type, penguins: Path, migrated: Settings, tmp_path: Path) -> Path:
+    """An archive of a project with two tasks, a kept attempt, a tag and files, and with secrets."""
+    root, home = migrated.project, migrated.home
+    (root / "count.txt").write_text("344\n")
+    git("checkout", "-q", "-b", "agent/island", cwd=root)
+    (root / "way").symlink_to(tmp_path)
+    git("add", "count.txt", "way", cwd=root)
+    git("commit", "-q", "-m", "Count", cwd=root)
+    git("update-ref", "refs/workbench/attempts/1/1", "HEAD", cwd=root)
+    git("tag", "-a", "first", "-m", "First", "main", cwd=root)
+    git("checkout", "-q", "main", cwd=root)
+    for name, text in ARCHIVED.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    for name, text in PLANTED.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    told = run("backup", str(tmp_path / "project.archive"))
+    assert (told.status, told.err) == (0, "")
+    left_out = "agents/keyed.md, profiles/keyed.yaml, mcp.json"
+    assert f"Left out, since they may hold secrets: {left_out}." in told.out
+    return tmp_path / "project.archive"

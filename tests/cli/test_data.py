@@ -150,5 +150,5 @@ def test_a_view_is_exported_by_its_name(run: Type, tmp_path: Path) -> None:
     assert (tmp_path / "events.parquet").read_bytes()[:4] == b"PAR1"
     refused = run("export", "taks").err
     assert "There is no view 'taks'. Did you mean tasks? " in refused
-    assert "Resources: agents, teams, contexts, sessions, projects, events." in refused
+    assert "Resources: agents, teams, contexts, sessions, projects, tasks, events." in refused
     assert "-o FILE.parquet" in run("export", "tasks", "--format", "parquet").err

@@ -144,3 +144,11 @@ def test_an_address_is_refused_without_its_password(run: Type) -> None:
         assert code(refused) == "BAD_DATABASE_URL"
         assert "hunter" not in refused.err
     assert code(run("db", "copy", "--to")) == "BAD_DATABASE_URL"
+
+
+def test_an_address_on_the_command_line_has_no_password(run: Type) -> None:
+    for address in ("postgresql://ada:hunter2@127.0.0.1/x", "host=127.0.0.1 password=hunter2"):
+        refused = run("db", "copy", "--to", address)
+        assert code(refused) == "BAD_DATABASE_URL"
+        assert "~/.pgpass" in refused.err
+        assert "hunter2" not in refused.err

@@ -47,3 +47,29 @@ async def test_a_message_that_did_not_reach_the_person_is_told(
     state, words = await asyncio.to_thread(row, run, "notifications")
     assert state == "warning"
     assert "NOTIFY_COMMAND_FAILED: Your command for notifications ended with status 3." in words
+
+
+@pytest.mark.long
+def test_what_is_wrong_in_the_project_is_shown_first_and_mended_once_that_is_agreed(
+    run: Type, migrated: Settings
+) -> None:
+    (ghost := migrated.worktrees / "ghost").mkdir(parents=True)
+    (ghost / "work.txt").write_text("work")
+    assert row(run, "consistency")[0] == "warning"
+    before = run("doctor", "--fix")
+    assert (before.status, ghost.exists()) == (1, True)
+    assert "Move them to the trash" in before.out
+    assert run("doctor", "--fix", "--yes").status == 0
+    assert [path.read_text() for path in migrated.trash.glob("ghost-*/files/work.txt")] == ["work"]
+    assert "Nothing is wrong in the project." in run("doctor", "--fix").out
+    assert row(run, "consistency")[0] == "ok"
+
+
+@pytest.mark.long
+@pytest.mark.sqlite("damages the store's file")
+def test_a_damaged_store_is_mended_by_its_newest_backup_once_that_is_agreed(run: Type, migrated: Settings) -> None:
+    run("backup")
+    migrated.database.write_bytes(b"X" * 4096)
+    assert (run("doctor", "--fix").status, migrated.database.read_bytes()[:1]) == (1, b"X")
+    assert run("doctor", "--fix", "--yes").status == 0
+    assert run("doctor").status == 0

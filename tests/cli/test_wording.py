@@ -31,9 +31,14 @@ OPERATIONS = collect(SERVICES)
 OF_OPERATIONS = re.compile(
     rf"(?<!call )\b({'|'.join(name for name in OPERATIONS if '_' in name)})\b|\b[a-z_]+=true\b|GET /api/ops"
 )
-PARAMETERS = {name for op in OPERATIONS.values() for name in op.input_schema.get("properties", {})}
 CHOICES = {"despite_gates"}
 """What `approve` takes within a parameter."""
+
+
+@cache
+def parameters() -> set[str]:
+    """The names of all parameters of operations; to make all schemas takes long."""
+    return {name for op in OPERATIONS.values() for name in op.input_schema.get("properties", {})}
 
 
 class NamedOperation(NamedTuple):
@@ -96,7 +101,7 @@ def test_each_hint_names_an_operation_that_exists_once_with_arguments_that_it_ta
     for hint in found:
         assert hint.operation in {*OPERATIONS, "", "x"}, hint
         op = OPERATIONS.get(hint.operation)
-        assert hint.arguments <= (set(op.input_schema["properties"]) if op else PARAMETERS | CHOICES), hint
+        assert hint.arguments <= (set(op.input_schema["properties"]) if op else parameters() | CHOICES), hint
         shown = hint.typed or hint.sentence
         assert hint.sentence.count("{}") == 1 or hint.typed, hint
         assert shown.count("{}") <= 1, hint

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.confinement.scene import SECRET, Scene
+from tests.confinement.scene import BOXES, PEOPLE, SECRET, Scene
 from tests.git.parts import ended
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.git import CommitIdentity, changed
@@ -72,7 +73,14 @@ def test_a_worker_that_writes_foreign_files_changes_nothing(
     assert supervisor.poll() is None
 
 
-@each("traps")
+def each_trap() -> Iterator[Any]:
+    """Every trap by each who works in a scene, by turns in boxes without and with namespaces."""
+    for number, (name, attack) in enumerate(ATTACKS["traps"].items()):
+        for box in BOXES[number * len(PEOPLE) % len(BOXES) :][: len(PEOPLE)]:
+            yield pytest.param(attack, *box.values, id=f"{name}-{box.id}")
+
+
+@pytest.mark.parametrize(("attack", "scene"), [*each_trap()], indirect=["scene"])
 def test_files_left_by_a_worker_do_not_run_when_the_operator_looks_at_them(scene: Scene, attack: str) -> None:
     scene.tried(attack)
     repository, before = scene.repository, scene.repository.protected()

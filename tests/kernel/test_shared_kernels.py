@@ -54,7 +54,7 @@ assert task["status"] == "completed", task
 """A notebook that has a worker do one task. It begins when all `runs` have started Workbench; with `in_turn`, an
 attached one begins when the kernel that served has ended. Its last cell runs the command `end`; without one its kernel
 just ends."""
-ENDS = ("stop --end-workers", "stop", "", "stop --end-workers")
+ENDS = ("stop --end-workers", "stop", "")
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def assert_nothing_is_left(repository: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_four_papermill_runs_at_once_all_succeed_and_do_so_again(notebook: Path, repository: Path) -> None:
+def test_papermill_runs_at_once_all_succeed_and_do_so_again(notebook: Path, repository: Path) -> None:
     for called, in_turn in (("a", True), ("b", False)):
         assert run_at_once(notebook, repository, ENDS, called, in_turn=in_turn) == []
         assert_nothing_is_left(repository)

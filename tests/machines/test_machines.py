@@ -194,7 +194,9 @@ async def test_the_commands_of_the_page_show_the_machines_and_forget_one(
         assert here.database_url is not None
     monkeypatch.setenv("WORKBENCH_DATABASE_URL", here.database_url.conninfo)
     monkeypatch.setenv("WORKBENCH_MACHINE", here.machine)
-    (block,) = (one for one in code_blocks() if one.path.name == "machines.md")
+    (block,) = (
+        one for one in code_blocks() if (one.path.name, one.heading) == ("machines.md", "Which machine is which")
+    )
     await asyncio.to_thread(run_commands, block.commands, here.project)
     async with Workbench.open(here) as alpha:
         (row,) = (await alpha.call("list_worktrees"))["worktrees"]

@@ -5,6 +5,7 @@ Cells that show measurements, such as seconds or the size of a process, are tagg
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import papermill
 import pytest
 
 from tests.chance import chance
-from tests.conftest import git
+from tests.conftest import git, typed
 from tests.notebooks.stored import FOLDER, NOTEBOOKS, SANITIZE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
@@ -51,4 +52,11 @@ def test_the_notebook_that_init_made_passes(repository: Path) -> None:
     git("commit", "-q", "-m", "A project to begin with", cwd=repository)
     notebook = repository / "workbench.ipynb"
     notebook.write_text(notebook.read_text().replace('approve = \\"ask\\"', 'approve = \\"auto\\"'))
-    compare(saved(notebook, repository), repository / "nbval.cfg")
+    run = nbformat.read(saved(notebook, repository), as_version=4)
+    code = [cell for cell in run.cells if cell.cell_type == "code"]
+    assert "wb.decided" in code[5].source, "the sixth cell merges what an agent did"
+    assert "Workbench is stopped." in str(code[-1].outputs)
+    assert (repository / "FINDINGS.md").read_text() == "344 penguins were measured.\n"
+    tasks = typed("--project", str(repository), "--json", "tasks")
+    assert [task["status"] for task in json.loads(tasks.out)] == 3 * ["completed"]
+    compare(notebook, repository / "nbval.cfg")

@@ -201,13 +201,14 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "saved_views": (Level.OPERATOR, Level.OPERATOR),
     "sharing": (Level.READ, Level.WORKER),
     "spaces": (Level.READ, Level.OPERATOR),
-    "spawning": (Level.OPERATOR, Level.PLANNER),
+    "spawning": (Level.WORKER, Level.PLANNER),
     "spending": (Level.OPERATOR, Level.WORKER),
     "tasks": (Level.READ, Level.WORKER),
     "telemetry": (Level.OPERATOR, Level.OPERATOR),
     "tools": (Level.OPERATOR, Level.OPERATOR),
     "undo": (None, Level.OPERATOR),
-    "worktrees": (Level.READ, Level.PLANNER),
+    "faults": (Level.OPERATOR, Level.OPERATOR),
+    "worktrees": (Level.READ, Level.WORKER),
 }
 """The lowest levels at which a service's operations without a capability read, and at which they change something."""
 REQUIRED = {
@@ -218,8 +219,8 @@ REQUIRED = {
     Capability.OWN_PERSONALITY: ("personalities", None, Level.WORKER),
 }
 """The same of the operations that require a capability, and their service."""
-OF_ITSELF = {"register", "register_agent", "registration_status", "ping", "deregister_agent"}
-"""What anyone may do to enter, and every agent to leave."""
+OF_ITSELF = {"register", "register_agent", "registration_status", "ping", "deregister_agent", "enlist_elsewhere"}
+"""What anyone may do to enter, by a machine's token too, and every agent to leave."""
 
 
 def test_no_operation_is_open_to_more_callers_than_its_service_permits() -> None:

@@ -10,10 +10,10 @@ from tests import given
 from tests.conftest import Clock, admitted
 from tests.panels.conftest import Ask
 from workbench.app import Workbench
-from workbench.ops import ANONYMOUS, OPERATOR
-from workbench.services.agents.register import Registered
+from workbench.ops import ANONYMOUS
+from workbench.services.agents.register import add_pending
 from workbench.services.insight import activity
-from workbench.services.spawning.spawn import approve_if_auto
+from workbench.services.spawning.spawn import SPAWN
 from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -41,9 +41,9 @@ async def lived(workbench: Workbench, clock: Clock) -> Any:
         clock.forward(20)
         more = {"error_message": "no", "retryable": False} if how == "failed" else {}
         await given.done_by(workbench, agent, "fail_task" if more else "complete_task", task, **more)
-    for name in ("Eve", "Joe"):
-        registration = await workbench.dispatch(ANONYMOUS, "register", {"name": name})
-    await approve_if_auto(workbench._ctx.of(OPERATOR), Registered(**registration), "auto")
+    await workbench.dispatch(ANONYMOUS, "register", {"name": "Eve"})
+    joe: dict[str, Any] = {"capabilities": {}, "persona_id": None, "admitted_by": SPAWN}
+    await workbench.store.write(lambda tx: add_pending(tx, workbench._ctx, "Joe", "wba_joe", **joe))
     for _ in range(2):
         await workbench.call("call_tool", name="list_tasks", arguments={})
     return await workbench.call("get_activity")

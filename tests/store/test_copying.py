@@ -43,6 +43,11 @@ def filled(tmp_path: Path, empty_store: Path) -> Path:
             "INSERT INTO contexts (id, title, content, metadata, created_at, updated_at) VALUES (?, ?, ?, '{}', 1, 1)",
             [("one", "Penguins", "of Biscoe"), ("two", "Seals", "")],
         )
+        db.execute(
+            "INSERT INTO rolled_up_events (last_id, first_id, first_at, last_at, events, sha256, parquet) "
+            "VALUES (1, 1, 0, 0, 1, 'h', ?)",
+            (bytes(range(256)),),
+        )
         db.executemany("INSERT INTO spent (scope, usd) VALUES (?, ?)", [(repr(usd), usd) for usd in EXTREMES])
         db.execute(
             "INSERT INTO agents (id, assigned_agent_id, name, registration_status, token_hash, role, tool, "

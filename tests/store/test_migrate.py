@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
-from workbench.store.migrate import MIGRATIONS, Script, migrate, scripts
+from workbench.store.migrate import MIGRATIONS, Script, migrate, read_scripts, scripts
 from workbench.store.sqlite import open_store
 
 HISTORY = "SELECT migration_name, script_hash, applied_at, execution_time_ms, success, reason FROM migration_history"
@@ -156,7 +156,7 @@ def test_line_ends_do_not_matter(db: sqlite3.Connection, tmp_path: Path) -> None
 
     for script in (ONE, TWO, AGAIN):
         (tmp_path / f"{script.name}.sql").write_bytes(script.text.replace("\n", "\r\n").encode())
-    assert migrate(db, scripts(tmp_path), 2) == []
+    assert migrate(db, read_scripts(tmp_path), 2) == []
 
 
 def test_triggers_and_trailing_remarks_are_whole_statements(db: sqlite3.Connection) -> None:
@@ -211,7 +211,7 @@ def test_a_script_that_another_process_already_ran_is_not_run_again(db: sqlite3.
 GATED = """
 import fcntl, sqlite3, sys
 from pathlib import Path
-from workbench.store.migrate import migrate, scripts
+from workbench.store.migrate import migrate, read_scripts
 from workbench.store.sqlite import open_store
 gate = open(sys.argv[1])
 print("ready", flush=True)
@@ -227,7 +227,7 @@ OPENS = """    store = open_store(place / "coordination.db")
     store.close()
 """
 MIGRATES = """    db = sqlite3.connect(place / "some.db", isolation_level=None, timeout=20)
-    print("ran", *migrate(db, scripts(place), 0), flush=True)
+    print("ran", *migrate(db, read_scripts(place), 0), flush=True)
     db.close()
 """
 LONG = (
@@ -279,7 +279,7 @@ def test_five_processes_that_migrate_at_once_run_each_script_once(
         make = f"CREATE TABLE table{number} (n INTEGER);\nINSERT INTO table{number} {LONG};\n"
         (tmp_path / f"00{number}_make.sql").write_text(make)
     db.execute("PRAGMA journal_mode = WAL")
-    names = [script.name for script in scripts(tmp_path)]
+    names = [script.name for script in read_scripts(tmp_path)]
     assert sorted(itertools.chain(*five(MIGRATES)(tmp_path))) == names
     assert db.execute("SELECT n FROM table5").fetchall() == [(100_000,)]
     assert ran(db) == [(name, 1) for name in names]

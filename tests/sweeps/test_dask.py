@@ -92,18 +92,20 @@ class TestFaults:
         with _processes(lab.place) as address, pytest.raises(Unavailable, match=r"^DASK_LOST: .*--resume"):
             lab.sweep(notebook, {"dask": address, "workers": 1}, parameters=seeds)
         lab.sweep(notebook, {"workers": 1}, parameters=seeds, resume=True)
-        assert [run["state"] for run in lab.runs("gone")] == ["completed"] * 2
+        assert [(run["state"], run["error"]) for run in lab.runs("gone")] == [("completed", None)] * 2
 
-    def test_a_worker_that_does_not_see_the_project_is_refused_before_a_run_starts(self, lab: SweepLab) -> None:
-        from workbench.sweeps.dask.cluster import connected
+    def test_a_worker_that_lacks_the_kernel_is_refused_before_a_run_starts(self, lab: SweepLab) -> None:
+        from workbench.shells.meanwhile import connected as serve
         from workbench.sweeps.dask.executor import on_cluster
 
-        job = _job(lab)
-        with connected(str(lab.dask), 1) as client:
-            for wrong in (replace(job, project=lab.place / "elsewhere"), replace(job, text='{"metadata": {}}')):
-                unfit = pytest.raises(WorkbenchError, match=r"^DASK_WORKER_UNFIT: .*The Dask worker tcp://")
-                with unfit, on_cluster(client, lab.call, wrong, is_own=False):
-                    pass
+        job = replace(_job(lab), text='{"metadata": {}}')
+        unfit = pytest.raises(WorkbenchError, match=r"^DASK_WORKER_UNFIT: .*The Dask worker tcp://")
+        with (
+            cluster.connected(str(lab.dask), 1) as client,
+            unfit,
+            on_cluster(client, lab.call, job, is_own=False, serve=serve),
+        ):
+            pass
 
 
 def test_a_scheduler_that_is_not_there_is_one_coded_line_and_nothing_is_recorded(
@@ -209,4 +211,5 @@ def _job(lab: SweepLab) -> Any:
     notebook = lab.notebook("unfit.ipynb", "seed = 0", "1")
     (lab.place / ".aiswarm" / "runs" / "unfit").mkdir(parents=True)
     text = notebook.read_text()
-    return SweepJob(1, "unfit", lab.place, notebook.name, text, "0" * 64, lab.place, SweepLimits(), 1_000, None, None)
+    where = ("unfit", lab.place, notebook.name, text, "0" * 64, lab.place)
+    return SweepJob(1, *where, SweepLimits(), 1_000, 1_000, None, None)

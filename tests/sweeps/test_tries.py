@@ -52,9 +52,8 @@ def job(here: SweepLab) -> SweepJob:
     sweep = here.call(
         "start_sweep", name="tries", notebook="tries.ipynb", notebook_sha256="0" * 64, specification={"runs": 1}
     )
-    return SweepJob(
-        sweep["id"], "tries", here.place, "tries.ipynb", text, "0" * 64, here.place, SweepLimits(), 100_000, None, None
-    )
+    where = ("tries", here.place, "tries.ipynb", text, "0" * 64, here.place)
+    return SweepJob(sweep["id"], *where, SweepLimits(), 100_000, 100_000, None, None)
 
 
 def test_an_interrupted_try_does_not_replace_the_result_of_a_later_one(here: SweepLab, job: SweepJob) -> None:

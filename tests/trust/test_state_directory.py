@@ -159,6 +159,20 @@ def test_state_that_git_tracks_is_refused_even_in_a_project_that_was_created_her
     state_directory.check(repository)
 
 
+@pytest.mark.parametrize("form", [("--index-version", "4"), ("--split-index",), ("--refresh",)])
+def test_state_is_found_in_an_index_that_does_not_write_its_path_out(repository: Path, form: tuple[str, ...]) -> None:
+    state_directory.create(Settings(project=repository))
+    state = ".AISwarm" if form == ("--refresh",) else ".aiswarm"
+    for name in (".aiswarl", f"{state}/server.json"):  # of two paths, version 4 writes the second after what they share
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text("x")
+        git("add", "--force", name, cwd=repository)
+    git("update-index", *form, cwd=repository)
+    assert b".aiswarm" not in (repository / ".git" / "index").read_bytes()
+    error = refusal(repository)
+    assert (error.code, error.details["files"]) == ("STATE_TRACKED", [f"{state}/server.json"])
+
+
 def test_tracked_personas_definitions_profiles_and_settings_are_accepted(repository: Path) -> None:
     for name in ("personas/a.md", "agents/a/agent.yaml", "profiles/a.yaml", "settings.toml"):
         file = repository / ".aiswarm" / name
@@ -247,5 +261,7 @@ def test_a_project_without_a_record_is_not_made(
 
 def test_an_index_that_cannot_be_read_is_not_taken_for_one_without_state(repository: Path) -> None:
     state_directory.create(Settings(project=repository))
-    (repository / ".git" / "index").write_bytes(b"DIRC damaged")
-    refused("GIT_FAILED", state_directory.check, repository)
+    index = repository / ".git" / "index"
+    for damaged in (b"DIRC damaged", index.read_bytes()[:20]):
+        index.write_bytes(damaged)
+        refused("GIT_FAILED", state_directory.check, repository)

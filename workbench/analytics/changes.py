@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, NUMBERED, Mirror, Numbered
+from workbench.store import rolled_up
 from workbench.store.base import Reader
 from workbench.store.feed import last_event_id
 from workbench.store.queries import beside
@@ -82,7 +83,8 @@ def after_event(tx: Reader, cursor: int) -> Position:
 
 def read_update(tx: Reader, position: Position) -> Update:
     """The next changes after a position, in one snapshot: some events, or the last ones with the rows."""
-    events = tx.tuples(SQL.events, after=position.cursor, limit=PAGE)
+    old = rolled_up.events_after(tx, position.cursor)
+    events = old or tx.tuples(SQL.events, after=position.cursor, limit=PAGE)
     keys = None if position.stale is None else _merged(position.stale, _changed_keys(events))
     cursor = events[-1][0] if events else position.cursor
     if cursor < last_event_id(tx):

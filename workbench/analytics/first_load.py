@@ -39,6 +39,9 @@ _READ_CSV = (
     "auto_detect = false, header = false, parallel = false, delim = '\x02', quote = '\x01', escape = '\x01', "
     "new_line = '\\n', nullstr = '', allow_quoted_nulls = false"
 )
+RolledUp = tuple[int, Sequence[bytes]]
+NONE: RolledUp = (0, ())
+
 _EXAMPLES = {"BIGINT": "0", "BOOLEAN": "0", "DOUBLE": "0.5", "VARCHAR": "''", "JSON": "'{}'"}
 
 
@@ -54,10 +57,12 @@ class FirstLoad(ABC):
 
     Args:
         last: the id of the last event that is loaded.
+        rolled_up: the id of the last event that is rolled up, and the Parquet files that have those up to it.
     """
 
-    def __init__(self, last: int) -> None:
+    def __init__(self, last: int, rolled_up: RolledUp = NONE) -> None:
         self._last = last
+        self._rolled_up = rolled_up
         self._stopped = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -71,6 +76,7 @@ class FirstLoad(ABC):
 
         try:
             with self._workplace() as place, self._exporting(place) as child:
+                self._insert_old(db, place)
                 self._insert(db, child)
         except (OSError, ValueError, duckdb.Error) as error:
             raise LoadFailed(str(error)) from error
@@ -116,6 +122,14 @@ class FirstLoad(ABC):
             child.stdin.flush()
             yield child
 
+    def _insert_old(self, db: duckdb.DuckDBPyConnection, place: Path) -> None:
+        """Insert the events that are rolled up."""
+        for number, parquet in enumerate(self._rolled_up[1]):
+            file = place / f"old-{number}.parquet"
+            file.write_bytes(parquet)
+            db.execute(f"INSERT INTO raw_events SELECT * FROM read_parquet({_quoted(str(file))})")
+            file.unlink()
+
     def _insert(self, db: duckdb.DuckDBPyConnection, child: subprocess.Popen[bytes]) -> None:
         """Insert the files as they are written."""
         import numpy  # noqa: F401 (updates need it: it is imported while the child works)
@@ -146,8 +160,8 @@ def _answer(child: subprocess.Popen[bytes]) -> dict[str, Any]:
 class SqliteLoad(FirstLoad):
     """A load from the file of a SQLite store."""
 
-    def __init__(self, database: Path, last: int) -> None:
-        super().__init__(last)
+    def __init__(self, database: Path, last: int, rolled_up: RolledUp = NONE) -> None:
+        super().__init__(last, rolled_up)
         self._database = database
 
     @property
@@ -158,7 +172,7 @@ class SqliteLoad(FirstLoad):
         return _beside(self._database)
 
     def _jobs(self, place: Path) -> bytes:
-        queries = _queries(self._last, Dialect.SQLITE)
+        queries = _queries(self._rolled_up[0], self._last, Dialect.SQLITE)
         return b"".join(_job(query, TABLES[table], place / f"{table}.parquet") for table, query in queries.items())
 
     def _rows(self, table: str, file: Mapping[str, Any]) -> str:
@@ -175,8 +189,8 @@ class PostgresLoad(FirstLoad):
         target: where the database is, as libpq takes it.
     """
 
-    def __init__(self, target: str, last: int) -> None:
-        super().__init__(last)
+    def __init__(self, target: str, last: int, rolled_up: RolledUp = NONE) -> None:
+        super().__init__(last, rolled_up)
         self._target = target
 
     @property
@@ -190,7 +204,7 @@ class PostgresLoad(FirstLoad):
         jobs = [
             {"copy": f"COPY (SELECT {', '.join(TABLES[table])} FROM ({query}) AS rows) TO STDOUT ({_CSV})"}
             | {"path": str(place / f"{table}.csv")}
-            for table, query in _queries(self._last, Dialect.POSTGRES).items()
+            for table, query in _queries(self._rolled_up[0], self._last, Dialect.POSTGRES).items()
         ]
         return json.dumps({"target": self._target, "jobs": jobs}).encode() + b"\n"
 
@@ -207,13 +221,14 @@ class PostgresLoad(FirstLoad):
             child.stdin.flush()
 
 
-def first_load(target: Path | str, last: int) -> FirstLoad:
+def first_load(target: Path | str, last: int, rolled_up: RolledUp = NONE) -> FirstLoad:
     """A load from the database of a store.
 
     Args:
         target: see `Store.target`.
+        rolled_up: see `FirstLoad`.
     """
-    return SqliteLoad(target, last) if isinstance(target, Path) else PostgresLoad(target, last)
+    return SqliteLoad(target, last, rolled_up) if isinstance(target, Path) else PostgresLoad(target, last, rolled_up)
 
 
 @contextmanager
@@ -244,10 +259,10 @@ def _quoted(path: str) -> str:
     return "'" + path.replace("'", "''") + "'"
 
 
-def _queries(last: int, dialect: Dialect) -> dict[str, str]:
+def _queries(rolled_up: int, last: int, dialect: Dialect) -> dict[str, str]:
     """What the database runs for each table, the events first: they take longest."""
     return {
-        "raw_events": _filled(SQL.events, dialect, last=last),
+        "raw_events": _filled(SQL.events, dialect, rolled_up=rolled_up, last=last),
         **{mirror.table: _filled(mirror.rows, dialect, keys="NULL") for mirror in MIRRORS},
         **{mirror.table: _filled(mirror.rows, dialect, after=0, keys="'[]'") for mirror in NUMBERED},
     }

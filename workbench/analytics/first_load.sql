@@ -1,2 +1,2 @@
 -- name: events
-SELECT id, at AS at_us, kind, actor, subject, session, data FROM events WHERE id <= :last ORDER BY id;
+SELECT id, at AS at_us, kind, actor, subject, session, data FROM events WHERE id > :rolled_up AND id <= :last ORDER BY id;

@@ -23,6 +23,7 @@ from workbench.analytics.questions import SqlQuestion, answer
 from workbench.analytics.replica import Replica
 from workbench.errors import BadInput
 from workbench.state.settings import Settings
+from workbench.store import rolled_up
 from workbench.store.base import Store
 from workbench.store.feed import last_event_id
 from workbench.trust import project_store
@@ -110,13 +111,16 @@ async def _fill(replica: Replica, store: Store) -> None:
     position = await store.read(lambda tx: after_event(tx, last_event_id(tx)))
     if position.cursor < SMALLEST:
         return
-    load = first_load(store.target, position.cursor)
+    old = await store.read(lambda tx: (rolled_up.last_id(tx), rolled_up.parquet_files(tx)))
+    load = first_load(store.target, position.cursor, old)
     try:
         await asyncio.to_thread(replica.fill, load.into, position)
     except LoadFailed as error:
         log.warning("the store is read page by page, which takes longer: %s", error)
     finally:
         load.stop()
+    if await store.read(rolled_up.last_id) != old[0]:  # rows that were rolled up meanwhile may be missing
+        replica.reset(replica.position)
 
 
 def read_closed(live: Live, settings: Settings) -> Update:

@@ -1,4 +1,4 @@
-"""Backups of the project's store: `backup` makes one, `restore` puts one in its place."""
+"""Backups of the project or its store: `backup` makes one, `restore` puts one in its place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, confirmed, pass_client
+from workbench.cli.output import Note, Shown, confirmed, counted, pass_client
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.model import wall_clock
 from workbench.state.database_note import DatabaseNote
@@ -17,9 +17,14 @@ from workbench.trust import state_directory
 
 
 @root.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
 @pass_client
-def backup(client: OperatorClient) -> Shown:
-    """Copy the store of the project to .aiswarm/backups, as a file of SQLite; a server may run meanwhile."""
+def backup(client: OperatorClient, file: Path | None) -> Shown:
+    """Back up the whole project to FILE; without one, its store alone to .aiswarm/backups, as a file of SQLite.
+
+    A server may run meanwhile. FILE is one archive: the store, the repository's references with all their commits,
+    definitions, settings, logs, transcripts and results. It is verified. No secret is in it.
+    """
     from workbench.store.backups import back_up
     from workbench.store.copying import back_up_postgres
     from workbench.store.examination import require_whole
@@ -27,6 +32,8 @@ def backup(client: OperatorClient) -> Shown:
     client.require_operator("backup")
     settings = client.settings
     state_directory.require(settings)
+    if file is not None:
+        return _archived(settings, file.absolute())
     if settings.database_url is not None:
         path = back_up_postgres(settings.database_url.conninfo, settings.database)
     else:
@@ -42,7 +49,12 @@ def backup(client: OperatorClient) -> Shown:
 @click.option("--yes", is_flag=True, help="Replace a store that is whole without a question.")
 @pass_client
 def restore(client: OperatorClient, file: Path | None, as_it_is: bool, empty: bool, yes: bool) -> Shown:
-    """Put a backup in the place of the store, by default the newest. What was there is kept aside."""
+    """Put a backup in the place of the store, by default the newest. What was there is kept aside.
+
+    FILE is a file of SQLite, or an archive: that becomes a whole project in an empty directory; in a clone of its
+    repository, or in the project itself, it brings the state and the references that are missing.
+    """
+    from workbench.archives.archive import is_archive
     from workbench.store.backups import accept, replace
 
     client.require_operator("restore")
@@ -50,6 +62,8 @@ def restore(client: OperatorClient, file: Path | None, as_it_is: bool, empty: bo
     state_directory.check(settings.project)
     if sum((file is not None, as_it_is, empty)) > 1:
         raise BadInput("CONFLICTING_OPTIONS", "Give one of a file, --as-it-is and --empty.")
+    if file is not None and is_archive(file):
+        return _restored(client, settings, file.absolute(), yes)
     if not settings.home.is_dir():
         raise NotFound("NO_PROJECT", f"{settings.project} is no project yet. Run `workbench init` there.")
     _require_on_sqlite(settings)
@@ -61,6 +75,40 @@ def restore(client: OperatorClient, file: Path | None, as_it_is: bool, empty: bo
         confirmed(f"The store is whole. {f'{source} takes' if source else 'An empty one takes'} its place.", yes)
     aside = replace(settings.database, source, wall_clock())
     return _note(aside, f"{source} is the store now." if source else "The next command begins an empty store.", source)
+
+
+def _archived(settings: Settings, file: Path) -> Note:
+    from workbench.archives.making import back_up
+
+    manifest = back_up(settings, file)
+    rows = sum(count for count, _ in manifest.tables.values())
+    says = (
+        f"The project is backed up to {file}: {counted(rows, 'row')}, {counted(len(manifest.refs), 'reference')} and "
+        f"{counted(len(manifest.files), 'file')}; verified."
+    )
+    if manifest.left_out:
+        says += f" Left out, since they may hold secrets: {', '.join(manifest.left_out)}."
+    data = {"backup": str(file), "rows": rows, "refs": len(manifest.refs), "files": len(manifest.files)}
+    return Note(says, data | {"left_out": manifest.left_out})
+
+
+def _restored(client: OperatorClient, settings: Settings, file: Path, yes: bool) -> Note:
+    from workbench.archives.restoring import restore
+
+    if (server := client.find_server()) is not None:
+        raise Conflict("STORE_IN_USE", f"The server at {server.url} uses the store. Stop it first: `workbench stop`.")
+    done = restore(settings, file, lambda question: confirmed(question, yes))
+    says = [f"{done.project} has what {file} has; all rows are equal."]
+    if done.aside:
+        says.append(f"What was there before is in {done.aside}.")
+    if done.moved:
+        says.append(f"{counted(len(done.moved), 'reference')} here had moved and stayed. What the archive has of them:")
+        says.append(", ".join(done.moved.values()) + ".")
+    if done.manifest.left_out:
+        says.append(f"Not in the archive, since they may hold secrets: {', '.join(done.manifest.left_out)}.")
+    says.append("`workbench trust` shows what of its settings and profiles is to be used here.")
+    data = {"project": str(done.project), "backup": str(file), "aside": str(done.aside) if done.aside else None}
+    return Note(" ".join(says), data | {"moved": done.moved, "left_out": done.manifest.left_out})
 
 
 def _require_on_sqlite(settings: Settings) -> None:

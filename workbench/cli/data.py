@@ -36,7 +36,7 @@ from workbench.system import atomic_file
 from workbench.trust import state_directory
 
 RESOURCES = offers.RESOURCES
-IMPORTABLE = ["projects", "sessions", "teams", "agents", "contexts"]
+IMPORTABLE = ["projects", "sessions", "teams", "agents", "contexts", "tasks"]
 FORMATS = ("csv", "json")
 VIEW_FORMATS = (*FORMATS, "jsonl", "parquet")
 SHOWN = 20
@@ -75,8 +75,8 @@ def export_rows(
 ) -> Shown:
     """Print all rows of a resource or a view, or save them. Or save everything that `sql` can query.
 
-    Resources have the form that `import` reads: agents, teams, contexts, sessions, projects, events. `views` lists the
-    views.
+    Resources have the form that `import` reads: agents, teams, contexts, sessions, projects, tasks; and events, which
+    are history. `views` lists the views.
     """
     exports = [(suffix, directory) for suffix, directory in directories.items() if directory is not None]
     if exports and (resource or form or output or len(exports) > 1):
@@ -116,7 +116,7 @@ def export_rows(
 def import_rows(client: OperatorClient, resource: str, file: Path, form: str | None, yes: bool) -> Shown:
     """Import rows that `export` saved. Shows first what would be added: all of it is, or none.
 
-    What is here already stays as it is. Import projects first, then sessions, teams, agents and contexts.
+    What is here already stays as it is. Import projects first, then sessions, teams, agents, contexts and tasks.
     """
     source = {"resource": resource, "format": form or _form(file), "content": _text(file)}
     if source["format"] is None:

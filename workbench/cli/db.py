@@ -168,9 +168,17 @@ def _compared(tables: Sequence[ComparedTable], places: str) -> Shown:
 
 def _database(settings: Settings, address: str | None) -> DatabaseUrl:
     try:
-        url = DatabaseUrl.of(address) or settings.database_url
+        typed = DatabaseUrl.of(address)
     except ValueError as error:
         raise BadInput("BAD_DATABASE_URL", f"The address of the database is wrong: {error}.") from None
+    if typed is not None and typed.secrets:
+        raise BadInput(
+            "BAD_DATABASE_URL",
+            "The address has a password, which everybody on this machine can see in the list of processes. Change the "
+            "password, and put the new one into ~/.pgpass (or the file that PGPASSFILE names), or the whole address "
+            "into WORKBENCH_DATABASE_URL.",
+        )
+    url = typed or settings.database_url
     if url is None:
         raise BadInput(
             "BAD_DATABASE_URL", "No database is named. Give its address, or set WORKBENCH_DATABASE_URL to it."

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
+
+import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import PartialFailure, Shown, pass_client, size
+from workbench.cli.output import PartialFailure, Shown, agreed, pass_client, size
 from workbench.errors import WorkbenchError
+from workbench.model import wall_clock
 from workbench.present.tables import Table
 from workbench.state.database_note import DatabaseNote
 from workbench.state.settings import Settings
@@ -29,9 +32,16 @@ AGENTS = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 
 
 @root.command()
+@click.option("--fix", is_flag=True, help="Mend what is wrong in the project: each change is shown first, and asked.")
+@click.option("--yes", is_flag=True, help="With --fix: mend everything without a question.")
 @pass_client
-def doctor(client: OperatorClient) -> Shown:
-    """Check what this machine has and lacks. Exit status 1: something necessary is missing, or the store is damaged."""
+def doctor(client: OperatorClient, fix: bool, yes: bool) -> Shown:
+    """Check what this machine has and lacks. Exit status 1: something necessary is missing, or the store is damaged.
+
+    It also finds rows, leases, worktrees and references of the project that do not fit each other.
+    """
+    if fix:
+        return _fixed(client, yes)
     checks = [*_checks(client)]
     is_bad = any(mark in ("missing", "damaged") for mark, _, _ in checks)
     data = [dict(zip(("state", "what", "says"), row, strict=True)) for row in checks]
@@ -45,6 +55,7 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     yield "ok", "project", str(client.settings.project)
     yield _state(client)
     yield _store(client)
+    yield _consistency(client)
     yield _trust(client)
     yield _server(client)
     yield _disk(client)
@@ -60,6 +71,79 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     for command, name in AGENTS.items():
         where = shutil.which(command)
         yield _optional(bool(where), name, str(where), f"no `{command}` in PATH: its profile cannot be used")
+
+
+def _fixed(client: OperatorClient, yes: bool) -> Shown:
+    """Mend faults one after the other: what each was, and what was done."""
+    client.require_operator("doctor --fix")
+    state_directory.check(client.settings.project)
+    rows = list(_mended(client, yes))
+    is_bad = any(mark == "left" for mark, _, _ in rows)
+    data = [dict(zip(("state", "what", "says"), row, strict=True)) for row in rows]
+    if not rows:
+        return Table(["", "", ""], [], "Nothing is wrong in the project.", data=data)
+    return (PartialFailure if is_bad else Table)(["", "", ""], [list(row) for row in rows], data=data)
+
+
+def _mended(client: OperatorClient, yes: bool) -> Iterator[tuple[str, str, str]]:
+    state, _, says = _store(client)
+    if state == "missing":
+        yield "left", "store", says
+    if state == "damaged":
+        mended = _restored(client.settings, says, yes)
+        yield mended
+        state = "ok" if mended[0] == "mended" else state
+    if state != "ok":
+        return
+    asked = set[tuple[str, str]]()
+    while new := [fault for fault in _faults(client) if (fault["kind"], fault["name"]) not in asked]:
+        for fault in new:  # mending one may show others
+            asked.add((fault["kind"], fault["name"]))
+            yield _mend(client, fault, yes)
+
+
+def _mend(client: OperatorClient, fault: Mapping[str, str], yes: bool) -> tuple[str, str, str]:
+    what = f"{fault['kind']} {fault['name']}"
+    if not (yes or agreed(f"{fault['says']} {fault['mend']} Do it?")):
+        return "left", what, f"{fault['says']} {fault['mend']} To do it, agree, or give --yes."
+    try:
+        return "mended", what, client.call("mend_fault", kind=fault["kind"], name=fault["name"])["done"]
+    except WorkbenchError as error:
+        return "left", what, error.message
+
+
+def _restored(settings: Settings, says: str, yes: bool) -> tuple[str, str, str]:
+    """Put the newest backup in the place of a store that is damaged."""
+    from workbench.store.backups import newest_backup, replace
+
+    if (backup := newest_backup(settings.database)) is None:
+        return "left", "store", says
+    if not (yes or agreed(f"{says} Put {backup} in its place?")):
+        return "left", "store", says
+    try:
+        aside = replace(settings.database, backup, wall_clock())
+    except WorkbenchError as error:
+        return "left", "store", error.message
+    return "mended", "store", f"{backup} is the store now. What was there before is in {aside}."
+
+
+def _faults(client: OperatorClient) -> Sequence[Mapping[str, str]]:
+    faults: Sequence[Mapping[str, str]] = client.call("find_faults")["faults"]
+    return faults
+
+
+def _consistency(client: OperatorClient) -> tuple[str, str, str]:
+    """Whether rows, leases, worktrees and references fit each other."""
+    try:
+        if not state_directory.has_store(client.settings):
+            return "-", "consistency", "nothing to look at yet"
+        faults = _faults(client)
+    except WorkbenchError as error:
+        return "-", "consistency", f"not looked at: {error.code}"
+    if faults:
+        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+        return "warning", "consistency", f"{faults[0]['says']}{more}: `workbench doctor --fix` mends it"
+    return "ok", "consistency", "rows, leases, worktrees and references fit each other"
 
 
 def _keys(client: OperatorClient) -> Iterator[tuple[str, str, str]]:

@@ -17,6 +17,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING, TOOLS_HELP, tool_names
+from workbench.cli.joining import ServerOptions, run_joining, server_options
 from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, without_empty
 from workbench.present.tables import Table
@@ -252,13 +253,20 @@ def _profiles(page: dict[str, Any]) -> Shown:
 
 @root.command()
 @click.option("--persona", "persona_id", default=None, help="Its persona; default: that of its definition.")
+@server_options
 @spawn_options
 @pass_client
 def worker(client: OperatorClient, **options: Any) -> Shown:
-    """Run a worker in this terminal, until Ctrl-C."""
+    """Run a worker in this terminal, until Ctrl-C.
+
+    With --server it works for a project on another machine, with which it shares nothing but this address.
+    """
     from workbench.worker.__main__ import run
     from workbench.worker.startup import WorkerConfig
 
+    far = ServerOptions.taken_from(options)
+    if far.server:
+        sys.exit(run_joining(far, _spawn_arguments(options)))
     scratch = tempfile.mkdtemp(prefix="workbench-")
     try:
         agent = client.call("enlist_worker", scratch=scratch, **_spawn_arguments(options))

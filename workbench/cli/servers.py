@@ -78,6 +78,11 @@ def servers() -> None:
     """The project's servers, each with its machine."""
 
 
+@root.group(cls=NounGroup)
+def machines() -> None:
+    """Machines without a clone of the project, whose token enlists workers."""
+
+
 @root.command()
 @pass_client
 def mcp(client: OperatorClient) -> Shown:

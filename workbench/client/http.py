@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -10,7 +12,7 @@ import httpx2
 
 from workbench.client.address import PERSON_HEADER, access_header, http_url, session_header
 from workbench.client.messages import encoded, no_reply, no_server, not_here
-from workbench.errors import from_dict
+from workbench.errors import BadInput, Refused, WorkbenchError, from_dict
 
 TIMEOUT_SECONDS = 60.0
 """Longer than any long poll."""
@@ -27,14 +29,16 @@ class HttpClient:
     Args:
         url: address of the server, such as ``http://127.0.0.1:8765``.
         token: an agent's or the operator's; without one, only operations for anonymous callers run.
-        is_away: see `connection`.
+        is_away, certificate: see `connection`.
 
     Raises:
-        BadInput: ``BAD_URL``.
+        BadInput: ``BAD_URL``, ``BAD_CERTIFICATE``.
     """
 
-    def __init__(self, url: str, token: str | None = None, is_away: IsAway | None = None) -> None:
-        self._http = connection(url, token, is_away)
+    def __init__(
+        self, url: str, token: str | None = None, is_away: IsAway | None = None, certificate: Path | None = None
+    ) -> None:
+        self._http = connection(url, token, is_away, certificate)
 
     async def __aenter__(self) -> Self:
         return self
@@ -50,6 +54,7 @@ class HttpClient:
 
         Raises:
             WorkbenchError: what the server raised; ``NO_SERVER`` when none answers, ``NO_REPLY`` if it is late.
+            Refused: ``CERTIFICATE_NOT_TRUSTED``.
         """
         content, headers = encoded(name, arguments), {PERSON_HEADER: quote(person)} if person else {}
         limit = WITHOUT_LIMIT if name == "call_tool" else self._http.timeout
@@ -61,7 +66,7 @@ class HttpClient:
         except httpx2.ReadTimeout as error:
             raise no_reply(TIMEOUT_SECONDS) from error
         except (httpx2.HTTPError, ValueError) as error:
-            raise no_server(error) from error
+            raise _not_reached(error) from error
         return _unwrap(body)
 
     async def nonce(self) -> str | None:
@@ -73,6 +78,19 @@ class HttpClient:
         except (httpx2.HTTPError, ValueError):
             return None
         return answer.get("nonce") if isinstance(answer, dict) else None
+
+
+def _not_reached(error: Exception) -> WorkbenchError:
+    """The coded error of a server that has not answered."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            text = (
+                f"The server's certificate is not trusted: {cause.verify_message}. Name the file of its certificate, "
+            )
+            return Refused("CERTIFICATE_NOT_TRUSTED", f"{text}or of the authority that has signed it.")
+        cause = cause.__cause__ or cause.__context__
+    return no_server(error)
 
 
 def _unwrap(body: Any) -> dict[str, Any]:
@@ -89,19 +107,24 @@ def _unwrap(body: Any) -> dict[str, Any]:
     raise no_server(ValueError("what answers there is another program"))
 
 
-def connection(url: str, token: str | None, is_away: IsAway | None = None) -> httpx2.AsyncClient:
+def connection(
+    url: str, token: str | None, is_away: IsAway | None = None, certificate: Path | None = None
+) -> httpx2.AsyncClient:
     """An HTTP client for one server, with a token.
 
     Args:
         is_away: asked before each request, which is not sent if another program has the server's address by now.
+        certificate: the file of the one certificate, the server's or its authority's, that is trusted in place of the
+            system's.
 
     Raises:
-        BadInput: ``BAD_URL``.
+        BadInput: ``BAD_URL``, ``BAD_CERTIFICATE``.
     """
     headers = access_header() | session_header() | ({"Authorization": f"Bearer {token}"} if token else {})
-    secure = url.startswith("https:")  # loading certificates takes longer than a call
+    address = http_url(url)
+    trusted = _trusting(certificate) if certificate else url.startswith("https:")  # loading takes longer than a call
     http = httpx2.AsyncClient(
-        base_url=http_url(url), headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=secure
+        base_url=address, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=trusted
     )
 
     async def require_here(_: httpx2.Request) -> None:
@@ -110,3 +133,13 @@ def connection(url: str, token: str | None, is_away: IsAway | None = None) -> ht
 
     http.event_hooks = {"request": [require_here]}
     return http
+
+
+def _trusting(certificate: Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=certificate)
+    except (OSError, ssl.SSLError) as error:
+        text = (
+            f"{certificate} is no file with a certificate as PEM: {error}. Name one that begins with BEGIN CERTIFICATE."
+        )
+        raise BadInput("BAD_CERTIFICATE", text) from None

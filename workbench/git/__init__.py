@@ -35,7 +35,7 @@ from workbench.git.predict import MergePreview
 from workbench.git.protected import changed
 from workbench.git.repository import FileChange, FileContent, Repository, Size
 from workbench.git.resolution import Resolution
-from workbench.git.run import CommitIdentity, Start, Wrap
+from workbench.git.run import CommitIdentity, Start, Wrap, git_version
 
 __all__ = [
     "Checkout",
@@ -53,4 +53,5 @@ __all__ = [
     "Start",
     "Wrap",
     "changed",
+    "git_version",
 ]

@@ -1,4 +1,4 @@
-"""Imports a worker's commits from a bundle that git wrote inside the worktree's box.
+"""Imports a worker's commits from a bundle that git wrote inside the worktree's box, or on another machine.
 
 The bundle is not trusted. Its objects are unpacked outside the box into a quarantine, like that of
 ``git receive-pack``, where their ids are computed, every object is checked as by ``fsck``, and everything it refers to
@@ -118,6 +118,17 @@ def objects(repository: Plumbing, checkout: Checkout, ref: str, max_bytes: int) 
         ask = partial(repository.write, env=unchecked.environment, limit=repository.checkout_limit)
         _bring_links(repository, ask, checkout, commit, tips, max_bytes)
         lfs.bring(ask, repository.git_dir, checkout.git_dir, commit, sorted(tips), max_bytes)
+        unchecked.release()
+    return commit
+
+
+def sent_objects(repository: Plumbing, bundle: Path, branch: str, max_bytes: int) -> str:
+    """See `Repository.import_bundle`."""
+    ref, tips = f"refs/heads/{branch}", set(repository.tips().values())
+    with _os_errors(), bundle.open("rb") as file, quarantine(repository) as unchecked:
+        commit = _read_header(file, ref)
+        _unpack(repository, unchecked, file, ref, max_bytes)
+        _check(repository, unchecked, commit, ref, tips)
         unchecked.release()
     return commit
 

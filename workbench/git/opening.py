@@ -1,4 +1,4 @@
-"""Finding the repository that a directory is in."""
+"""Finding the repository that a directory is in, and making one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import os
 from pathlib import Path
 
 from workbench.errors import BadInput
-from workbench.git.run import run
+from workbench.git.run import CommitIdentity, run
 
 _LONGEST = 8_192
+
+
+def create(path: Path, object_format: str, limit: float) -> None:
+    """See `Repository.create`."""
+    run(["init", "--quiet", "--template=", f"--object-format={object_format}", str(path)], Path("/"), {}, limit).expect(
+        (0,)
+    )
+    tree = run(["mktree"], path, {}, limit).expect((0,)).text
+    author = CommitIdentity("Workbench", "workbench@localhost").environment()
+    commit = run(["commit-tree", "-m", "Nothing", tree], path, author, limit).expect((0,)).text
+    run(["update-ref", "--no-deref", "HEAD", commit], path, {}, limit).expect((0,))
 
 
 def common_dir(path: Path, limit: float) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -89,12 +88,23 @@ class Plumbing:
 
     def tips(self, *kinds: str) -> dict[str, str]:
         """The commits of all references, or of those below `kinds`; references to anything else are left out."""
-        rows = self.read("for-each-ref", "--format=%(objectname) %(refname)", *kinds).out.split(b"\n")
-        references = [(name, id_) for id_, _, name in (os.fsdecode(row).partition(" ") for row in rows if row)]
-        ids = "".join(f"{id_}^{{commit}}\n" for _, id_ in references).encode()
+        references = self.references(*kinds)
+        ids = "".join(f"{id_}^{{commit}}\n" for id_ in references.values()).encode()
         answers = self.read("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=ids).text.splitlines()
         pairs = zip(references, (answer.partition(" ") for answer in answers), strict=True)
-        return {name: commit for (name, _), (commit, _, kind) in pairs if kind == "commit"}
+        return {name: commit for name, (commit, _, kind) in pairs if kind == "commit"}
+
+    def references(self, *kinds: str) -> dict[str, str]:
+        """The objects that all references name, or those below `kinds`, whether they are here or not."""
+        return self.read("for-each-ref", "--format=%(objectname) %(refname)", *kinds).references
+
+    def roots(self) -> list[str]:
+        """The first commits of all that references name."""
+        return self.read("rev-list", "--ignore-missing", "--max-parents=0", "--all", "HEAD").text.split()
+
+    def has_object(self, object_id: str) -> bool:
+        """Whether an object, by its full id, is here."""
+        return is_object_id(object_id) and not self.read("cat-file", "-e", object_id, ok=(0, 1, 128)).code
 
     def merge_base(self, one: str, other: str) -> str | None:
         """One of the best common ancestors, or None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +92,19 @@ class Repository(Plumbing):
             raise BadInput("NO_COMMITS", f"{repository.root} has no commit yet. Make one with `git commit`.")
         return repository
 
+    @classmethod
+    def create(cls, path: Path, object_format: str, *, limit: float = 60.0) -> Repository:
+        """The repository at `path` for copies of branches; a new one is on no branch, at a commit without files.
+
+        Raises:
+            Unavailable: ``GIT_MISSING``, ``GIT_TOO_OLD``, ``GIT_FAILED``.
+        """
+        check_version(limit)
+        with suppress(BadInput):  # there is none, or one whose first commit was not made
+            return cls.open(path, limit=limit)
+        opening.create(path, object_format, limit)
+        return cls.open(path, limit=limit)
+
     @staticmethod
     def check_branch_name(name: str) -> None:
         """Refuse a name for a new branch that git or a file system would not accept.
@@ -105,19 +118,15 @@ class Repository(Plumbing):
 
     def branches(self) -> dict[str, str]:
         """The commits of all branches, by name."""
-        lines = self.read("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads").text.splitlines()
-        return {name: commit for commit, _, name in (line.partition(" ") for line in lines)}
+        return {name.removeprefix("refs/heads/"): commit for name, commit in self.references("refs/heads").items()}
 
     def heads(self, branches: Iterable[str]) -> dict[str, str]:
         """The commits of some branches, by one command; branches that do not exist are left out."""
         names = sorted(set(branches))
         if not names:
             return {}
-        refs = (f"refs/heads/{name}" for name in names)
-        result = self.read("for-each-ref", "--format=%(objectname) %(refname)", *refs)
-        rows = (line.partition(" ")[::2] for line in result.text.splitlines())
-        commits = {ref.removeprefix("refs/heads/"): commit for commit, ref in rows}
-        return {name: commits[name] for name in names if name in commits}
+        commits = self.references(*(f"refs/heads/{name}" for name in names))
+        return {name: commits[f"refs/heads/{name}"] for name in names if f"refs/heads/{name}" in commits}
 
     def is_ancestor(self, commit: str, branch: str) -> bool:
         """Whether `branch` contains `commit`; each may be a branch or a commit. False if one does not exist."""
@@ -483,6 +492,44 @@ class Repository(Plumbing):
             NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
         """
         bundles.write(self, path, refs)
+
+    def write_whole_bundle(self, path: Path) -> dict[str, str]:
+        """Write a bundle of all references and their commits; what each names. Conflict: ``REPOSITORY_SHALLOW``."""
+        return bundles.write_whole(self, path)
+
+    def add_objects(self, path: Path) -> dict[str, str]:
+        """Add the objects of a bundle, and no reference; what each reference in it names."""
+        return bundles.unbundle(self, path)
+
+    def add_references(self, references: Mapping[str, str], aside: str) -> dict[str, str]:
+        """Create references. Those that are here and elsewhere stay: the ones below `aside` that stand for them."""
+        return bundles.add_refs(self, references, aside)
+
+    @machine_faults()
+    def bundle_branch(self, path: Path, branch: str, *, known: Sequence[str]) -> str | None:
+        """Write a bundle of a branch, without what the commits `known` reach; its commit, or None if they reach all.
+
+        Args:
+            known: full ids; those that are no commits here are left out.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
+        """
+        return bundles.of_branch(self, path, branch, known)
+
+    @machine_faults()
+    def import_bundle(self, path: Path, branch: str, *, max_bytes: int) -> str:
+        """Import the objects of a bundle, which is not trusted, without moving any branch; the commit that it offers.
+
+        Every object is checked, as those of worktrees are.
+
+        Args:
+            branch: what the bundle is of, for errors.
+
+        Raises:
+            Conflict: ``IMPORT_REFUSED``.
+        """
+        return imports.sent_objects(self, path, branch, max_bytes)
 
     def delete_branch(self, branch: str, commit: str) -> None:
         """Delete a branch (or another reference, by full name) if it is at `commit`.

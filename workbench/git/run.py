@@ -21,6 +21,7 @@ from workbench.rules.secrets.forms import masked_by_form
 from workbench.system import uninterrupted
 
 OLDEST = (2, 38)
+_VERSION_SECONDS = 10.0
 """The first version with `git merge-tree --write-tree`."""
 
 PATCH_FREE = ("--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=none", "-z")
@@ -138,6 +139,12 @@ class GitResult:
     def fields(self) -> list[bytes]:
         """The fields of output written with ``-z``."""
         return self.out.split(b"\0")[:-1]
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The object of each reference, of lines with an id and a name."""
+        rows = (os.fsdecode(row).partition(" ") for row in self.out.split(b"\n") if row)
+        return {name: id_ for id_, _, name in rows}
 
     @property
     def was_disturbed(self) -> bool:
@@ -309,6 +316,14 @@ def _read_output(process: Running, deadline: float, limit: float, bound: Bound) 
                 else:
                     pipes.unregister(key.fileobj)
     return output
+
+
+def git_version() -> str:
+    """What git says it is; empty if there is none."""
+    try:
+        return run(["version"], Path("/"), {}, _VERSION_SECONDS).text.removeprefix("git version ")
+    except Unavailable:
+        return ""
 
 
 def check_version(limit: float) -> None:

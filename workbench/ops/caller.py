@@ -56,6 +56,8 @@ class Caller:
     """An agent's name for people to read; it may change, and several agents may have the same."""
     token_hash: str | None = field(default=None, repr=False, compare=False)
     """The hash of the token: the agent's when this was read, or that of its attempt; a new token has another."""
+    machine: str | None = None
+    """The machine that an anonymous caller has the token of: it may enlist workers of that machine."""
     attempt: tuple[int, int] | None = None
     """The task and the number of the attempt whose command this is; None for the agent itself."""
 

@@ -35,7 +35,7 @@ MAY_ACT = frozenset({Registration.ASSIGNED, Registration.ACTIVE, Registration.IN
 
 
 def new_token(kind: str) -> str:
-    """A new secret of 256 bits; `kind` is ``wba`` for agents, ``wbo`` for the operator."""
+    """A new secret of 256 bits; `kind` is ``wba`` for agents, ``wbh`` for machines, ``wbo`` for the operator."""
     return f"{kind}_{secrets.token_urlsafe(32)}"
 
 

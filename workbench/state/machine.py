@@ -40,6 +40,17 @@ class MachineSettings(BaseSettings):
         ge=10,
         description="How long a server on another machine may give no sign of life before it counts as gone.",
     )
+    elsewhere_patience_seconds: float = Field(
+        86_400.0, gt=0, description="How long a worker without a clone waits for an unreachable server."
+    )
+    max_artifact_bytes: int = Field(
+        1_073_741_824,
+        ge=0,
+        description="Most bytes of files outside of git that an attempt on a machine without a clone may send.",
+    )
+    max_workers_of_machine: int = Field(
+        16, ge=1, description="Most workers that a machine without a clone may enlist with its token."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,16 @@ class ProjectPlaces:
         return self.home / "repositories"
 
     @property
+    def bundles(self) -> Path:
+        """Bundles on their way between the worktrees' branches and other machines, a directory for each worktree."""
+        return self.home / "bundles"
+
+    @property
+    def artifacts(self) -> Path:
+        """Files that attempts on machines without a clone have sent, a directory for each task."""
+        return self.home / "artifacts"
+
+    @property
     def scratch(self) -> Path:
         """Home and temporary directories of confined commands."""
         return self.home / "scratch"

@@ -183,6 +183,12 @@ class Settings(
     max_sweep_output_bytes: int = Field(
         10_000_000, ge=1_024, description="Largest outputs of one run of a sweep; the rest is left out of its notebook."
     )
+    max_sweep_files_bytes: int = Field(
+        1_073_741_824,
+        ge=1_024,
+        description="Largest files that a sweep sends to machines that do not see the project, and that one run there "
+        "sends back.",
+    )
     max_plan_tasks: int = Field(10_000, ge=1, description="Tasks that one plan may create.")
     plan_needs_approval: Literal["large", "always", "never"] = Field(
         "large",
@@ -295,6 +301,9 @@ class Settings(
         ge=0,
         description="Of more bytes on the disk, what can be made again is cleared: `workbench disk` (0: never).",
     )
+    max_archive_bytes: int = Field(
+        107_374_182_400, ge=1_000_000, description="Most bytes that an archive of the project may take when unpacked."
+    )
     integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
@@ -371,14 +380,15 @@ class Settings(
     )
     process_sample_seconds: float = Field(5.0, ge=0, description="How often processes are measured; 0: never.")
     keep_process_samples_days: float = Field(7.0, ge=0, description="How long what was measured is kept.")
+    keep_events_days: float = Field(
+        0.0, ge=0, description="When events are rolled up to Parquet, for queries (0: never)."
+    )
     keep_tool_logs_days: float = Field(
         30.0, ge=0, description="How long what functions printed while they ran for tools is kept."
     )
     max_tool_result_bytes: int = Field(67_108_864, ge=1_024, description="Largest result of a tool.")
     max_tool_rows: int = Field(1_000, ge=1, description="Most rows of a result that a function does not declare.")
-    koi: bool = Field(
-        False, description="Take part in a KOI network while the servers run. `join_network` does the same."
-    )
+    koi: bool = Field(False, description="Take part in a KOI network while the servers run, as `join_network` has it.")
     koi_name: str = Field(
         "",
         pattern=r"^[A-Za-z0-9._-]{0,64}$",

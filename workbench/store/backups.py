@@ -31,7 +31,7 @@ def back_up(store: Path, now: int) -> Path:
     Raises:
         Unavailable: ``BACKUP_FAILED``.
     """
-    return new_backup(store, now, lambda path: _copy(store, path))
+    return new_backup(store, now, lambda path: copy_file(store, path))
 
 
 def new_backup(store: Path, now: int, make: Callable[[Path], object]) -> Path:
@@ -50,13 +50,18 @@ def new_backup(store: Path, now: int, make: Callable[[Path], object]) -> Path:
         finally:
             remove(unfinished)
     except (OSError, sqlite3.Error) as error:
-        raise Unavailable(
-            "BACKUP_FAILED",
-            f"The store could not be backed up to {backup.parent}: {error}. Nothing was changed. Free some "
-            "space or make the directory writable, and try again.",
-            reason=str(error),
-        ) from error
+        raise failed(backup.parent, error) from error
     return backup
+
+
+def failed(place: Path, error: Exception) -> Unavailable:
+    """The error for a backup that cannot be written."""
+    return Unavailable(
+        "BACKUP_FAILED",
+        f"The store could not be backed up to {place}: {error}. Nothing was changed. Free some space or make the "
+        "directory writable, and try again.",
+        reason=str(error),
+    )
 
 
 def newest_backup(store: Path) -> Path | None:
@@ -78,7 +83,7 @@ def replace(store: Path, backup: Path | None, now: int) -> Path:
         try:
             if backup is not None:
                 temporary.unlink(missing_ok=True)
-                _copy(backup, temporary, _read_mode(backup))
+                copy_file(backup, temporary, _read_mode(backup))
             return _exchange(store, temporary if backup else None, now)
         finally:
             temporary.unlink(missing_ok=True)
@@ -101,7 +106,7 @@ def accept(store: Path, now: int) -> Path:
             open it.
     """
     with hold_closed(store):
-        aside = _aside(store, now)
+        aside = new_aside(store, now)
         for path in _files(store):
             if path.exists():
                 shutil.copy2(path, aside / path.name)
@@ -112,7 +117,7 @@ def accept(store: Path, now: int) -> Path:
 
 
 def _exchange(store: Path, file: Path | None, now: int) -> Path:
-    aside = _aside(store, now)
+    aside = new_aside(store, now)
     for path in _files(store):
         if path.exists():
             path.rename(aside / path.name)
@@ -152,10 +157,10 @@ def _files(store: Path) -> tuple[Path, ...]:
     return store, *(store.with_name(f"{store.name}-{suffix}") for suffix in ("wal", "shm", "journal"))
 
 
-def _aside(store: Path, now: int) -> Path:
-    """A new directory for a store's files, or copies of them."""
+def new_aside(store: Path, now: int) -> Path:
+    """A directory for a store's files, or copies of them, that are replaced at a time."""
     aside = _directory(store) / f"replaced-{_stamp(now)}"
-    aside.mkdir(mode=0o700, parents=True)
+    aside.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is put aside at one time is together
     return aside
 
 
@@ -167,7 +172,8 @@ def _stamp(now: int) -> str:
     return datetime.fromtimestamp(now / SECOND, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 
 
-def _copy(database: Path, copy: Path, mode: str = "mode=rw") -> None:
+def copy_file(database: Path, copy: Path, mode: str = "mode=rw") -> None:
+    """Copy a database as it is at one moment, also while others write to it."""
     with closing(sqlite3.connect(f"file:{quote(str(database))}?{mode}", uri=True, isolation_level=None)) as db:
         db.execute(SQL.copy.sqlite, {"path": str(copy)})
     sync(copy)  # SQLite does not do that for the file of VACUUM INTO

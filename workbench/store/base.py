@@ -137,6 +137,16 @@ class Store(Protocol):
         """
         ...
 
+    async def vacuum(self) -> None:
+        """Give the free space of the store back to the file system. Others wait, the longer the larger it is.
+
+        On PostgreSQL this is left to the server, whose autovacuum has free space used again.
+
+        Raises:
+            Unavailable: as `rewrite`.
+        """
+        ...
+
     async def read(self, question: Callable[[Reader], T]) -> T:
         """Run `question` on a reading connection; it never waits for the writer."""
         ...

@@ -137,14 +137,35 @@ def back_up_postgres(address: str, store: Path) -> Path:
         WorkbenchError: see `copy_to_postgres`. Unavailable: ``BACKUP_FAILED``.
     """
 
-    def make(path: Path) -> None:
-        with _opened(address) as database:
-            _require_current(database)
-            database.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            _fill(path, PostgresContents(database))
-            database.execute("COMMIT")
+    return new_backup(store, wall_clock(), lambda path: copy_as_file(address, path))
 
-    return new_backup(store, wall_clock(), make)
+
+def copy_as_file(address: str, path: Path) -> None:
+    """Copy a store from PostgreSQL, which may be used meanwhile, to a file of SQLite. Blocks.
+
+    Raises:
+        WorkbenchError: see `copy_to_postgres`.
+    """
+    with _opened(address) as database:
+        _require_current(database)
+        database.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        _fill(path, PostgresContents(database))
+        database.execute("COMMIT")
+
+
+def hash_tables(store: Path) -> dict[str, tuple[int, str]]:
+    """The count and the hash of the rows of each table in a file of SQLite; see `RowHash`. Blocks.
+
+    Raises:
+        sqlite3.Error: it cannot be read.
+    """
+
+    def hash_all(db: SqliteConnection) -> dict[str, tuple[int, str]]:
+        contents = SqliteContents(db)
+        hashes = {table: _hash(contents, table, columns) for table, columns in contents.columns.items()}
+        return {table: (hashed.count, hashed.hex) for table, hashed in hashes.items()}
+
+    return read_only(store, hash_all)
 
 
 def compare_stores(store: Path, address: str) -> list[ComparedTable]:

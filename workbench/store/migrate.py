@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -90,7 +91,7 @@ class Script:
     name: str
     text: str
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Hash of the text with LF line ends, so that a checkout's line ends do not matter."""
         return hashlib.sha256(self.text.replace("\r\n", "\n").encode()).hexdigest()
@@ -115,9 +116,15 @@ class Script:
             yield pending
 
 
-def scripts(directory: Path = MIGRATIONS) -> list[Script]:
-    """The shipped migrations, in order of their numbers."""
-    return [Script(path.stem, path.read_text("utf-8")) for path in sorted(directory.glob("*.sql"))]
+@cache
+def scripts() -> tuple[Script, ...]:
+    """The shipped migrations, in order of their numbers; read once, as each store that is opened compares them."""
+    return read_scripts(MIGRATIONS)
+
+
+def read_scripts(directory: Path) -> tuple[Script, ...]:
+    """The migrations in a directory, in order of their numbers."""
+    return tuple(Script(path.stem, path.read_text("utf-8")) for path in sorted(directory.glob("*.sql")))
 
 
 def applied_migrations(tx: Reader) -> list[Row]:

@@ -120,6 +120,9 @@ class PostgresStore(GroupCommit):
         except psycopg.Error as error:
             raise storage_error(error) or error from error
 
+    async def vacuum(self) -> None:
+        """See `Store.vacuum`."""
+
     async def read_inline(self, question: Callable[[Reader], T]) -> T:
         """The same as `read`: on the loop's thread, all would wait for the network."""
         return await self.read(question)

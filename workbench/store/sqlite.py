@@ -123,6 +123,10 @@ class SqliteStore(GroupCommit):
         statements = list(changes.statements(Dialect.SQLITE))
         await asyncio.to_thread(rewrite, self.path, statements, functions)
 
+    async def vacuum(self) -> None:
+        """See `Store.vacuum`."""
+        await asyncio.to_thread(rewrite, self.path, (), {})
+
     async def read_inline(self, question: Callable[[Reader], T]) -> T:
         """See `Store.read_inline`."""
         with self._closing:

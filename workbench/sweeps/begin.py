@@ -65,7 +65,8 @@ def begin(call: SweepCall, plan: SweepPlan, how: How, settings: Settings) -> Swe
         directory=plan.path.parent,
         limits=how.limits,
         output_bytes=settings.max_sweep_output_bytes,
-        space=None if how.share else _create_space(call, how.name),
+        files_bytes=settings.max_sweep_files_bytes,
+        space=None if how.share else create_space(call, how.name),
         session=os.environ.get("WORKBENCH_SESSION") if how.share else None,
     )
 
@@ -113,7 +114,7 @@ def left(call: SweepCall, job: SweepJob, plan: SweepPlan, how: How) -> tuple[lis
     return runs, Counter(state for state in run_states if state in final_states)
 
 
-def _create_space(call: SweepCall, name: str) -> str:
+def create_space(call: SweepCall, name: str) -> str:
     """The project in whose sessions the runs of a sweep coordinate."""
     title = f"sweep {name}"
     try:

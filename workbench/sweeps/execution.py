@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +25,8 @@ from workbench.sweeps.watch import Kernel, Watch, end_marked
 State = Literal["completed", "failed", "cancelled"]
 OnCell = Callable[[int, int], None]
 PAGE = 500
+FILES = ".files"
+"""The suffix of the directory beside an executed notebook with the files that a run on another machine sent back."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def execute_run(call: SweepCall, job: SweepJob, run: PlannedRun, watch: Watch, o
     output: str | None = None
     on_cell(0, 0)
     try:
-        started = _start(call, job, run)
+        started = start(call, job, run)
         if started["already"]:
             return RunOutcome(run, started["id"], "completed", 0.0, output=started["output"], again=True)
         try:
@@ -60,13 +63,13 @@ def execute_run(call: SweepCall, job: SweepJob, run: PlannedRun, watch: Watch, o
         finally:
             if job.space is not None:
                 _end_agents(call, started["session_id"])
-        output = _end(call, job, run, started, error, packages)
+        output = end(call, job, run, started, error, {"packages": packages} if packages else {})
     except WorkbenchError as failure:
         error = failure
     except Exception as defect:  # it must not end the other runs
         error = Unavailable("RUN_FAILED", f"The run failed: {defect!r}")
     return RunOutcome(
-        run, started["id"] if started else None, _state_of(error), time.monotonic() - started_at, error, output
+        run, started["id"] if started else None, state_of(error), time.monotonic() - started_at, error, output
     )
 
 
@@ -75,7 +78,7 @@ def fail_run(call: SweepCall, job: SweepJob, run: PlannedRun, error: WorkbenchEr
     try:
         record = next((row for row in recorded(call, job) if row["key"] == job.key(run)), None)
         if record is None:
-            record = _start(call, job, run)
+            record = start(call, job, run)
         if record["state"] not in ("running", "lost"):  # only the news of it was lost
             why = None if record["state"] == "completed" else error
             return RunOutcome(run, record["id"], record["state"], seconds, why, record["output"])
@@ -97,37 +100,46 @@ def recorded(call: SweepCall, job: SweepJob) -> Sequence[Mapping[str, Any]]:
     return rows
 
 
-def _state_of(error: WorkbenchError | None) -> State:
+def state_of(error: WorkbenchError | None) -> State:
+    """The state in which a run ends that has failed with an error, or has not."""
     if error is None:
         return "completed"
     return "cancelled" if error.code == "RUN_CANCELLED" else "failed"
 
 
-def _start(call: SweepCall, job: SweepJob, run: PlannedRun) -> Mapping[str, Any]:
+def start(call: SweepCall, job: SweepJob, run: PlannedRun) -> Mapping[str, Any]:
+    """Record that a run starts. A copy of the project knows neither the sweep nor all definitions.
+
+    Raises:
+        WorkbenchError: see `start_run`.
+    """
     definition = run.over.get("definition")
     return call(
         "start_run",
         name=job.title(run),
         key=job.key(run),
-        sweep_id=job.id,
+        sweep_id=None if job.copy_of else job.id,
         notebook=job.notebook,
         parameters=run.arguments,
-        definitions=[definition] if definition else [],
+        definitions=[definition] if definition and not job.copy_of else [],
         environment=facts(run) | {"notebook_sha256": job.content},
         session_id=job.session if job.space is None else _create_session(call, job.space, job.title(run)),
         process=process_identity(),
     )
 
 
-def _end(
+def end(
     call: SweepCall,
     job: SweepJob,
     run: PlannedRun,
     started: Mapping[str, Any],
     error: WorkbenchError | None,
-    packages: Mapping[str, str],
+    environment: Mapping[str, Any],
 ) -> str | None:
     """Record how a try ended, and keep its files alone; the path of its notebook, if that was saved.
+
+    Args:
+        environment: what was found of it.
 
     Raises:
         WorkbenchError: what `end_run` raises, such as ``RUN_RESTARTED``: then a later try has the run.
@@ -135,10 +147,10 @@ def _end(
     path = job.output(run, started["tries"])
     output = str(path.relative_to(job.project)) if path.is_file() else None
     why: dict[str, Any] = {} if error is None else {"error_code": error.code, "error": error.message}
-    if packages:
-        why["environment"] = {"packages": packages}
+    if environment:
+        why["environment"] = environment
     try:
-        call("end_run", run_id=started["id"], state=_state_of(error), output=output, tries=started["tries"], **why)
+        call("end_run", run_id=started["id"], state=state_of(error), output=output, tries=started["tries"], **why)
     except Conflict as conflict:
         if conflict.code == "RUN_RESTARTED":
             _remove(path)
@@ -149,10 +161,11 @@ def _end(
 
 
 def _remove(output: Path) -> None:
-    """Remove the executed notebook of a try that does not count, and its log."""
+    """Remove the executed notebook of a try that does not count, its log, and the files that it sent back."""
     for path in (output, output.with_suffix(".log")):
         with suppress(OSError):
             path.unlink()
+    shutil.rmtree(output.with_suffix(FILES), ignore_errors=True)
 
 
 def _create_session(call: SweepCall, space: str, name: str) -> str:
@@ -215,7 +228,7 @@ def _execute(
             raised = error
         finally:
             watch.remove(kernel)
-        mask = _make_mask()
+        mask = make_mask()
         failure = failures.of(raised, kernel, execution.document, execution.source)
         if failure is not None:
             failure.message = mask.text(failure.message)
@@ -231,7 +244,7 @@ def _execute(
     return failure, execution.packages
 
 
-def _make_mask() -> Mask:
+def make_mask() -> Mask:
     """A mask for the kernel's variables that are secret by name or form, which its outputs must not show."""
     secret = (value for name, value in os.environ.items() if is_secret_under(name, value) or has_form(value))
     return Mask([*secret, *database_url.secrets_of()])

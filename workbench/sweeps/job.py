@@ -35,8 +35,11 @@ class SweepJob:
         text: the notebook as it was when the sweep began or went on, as nbformat writes it.
         content: the hash of what that does.
         directory: the kernels' current directory.
+        files_bytes: largest files of the project that are sent to a machine which does not see it, and largest files
+            that one run there sends back.
         space: the project whose sessions are the runs' coordination spaces; None: the runs share `session`.
         session: the session that runs share; None: each has its own, or they have none.
+        copy_of: the project that `project` is a copy of, on another machine; None: it is none.
     """
 
     id: int
@@ -48,13 +51,15 @@ class SweepJob:
     directory: Path
     limits: SweepLimits
     output_bytes: int
+    files_bytes: int
     space: str | None
     session: str | None
+    copy_of: Path | None = None
 
     @property
     def mark(self) -> str:
-        """The mark of everything that the sweep starts."""
-        return sweep_mark(self.name, str(self.project))
+        """The mark of everything that the sweep starts, on each machine."""
+        return sweep_mark(self.name, str(self.copy_of or self.project))
 
     @property
     def outputs(self) -> Path:
@@ -76,7 +81,7 @@ class SweepJob:
 
     def marks(self, run: PlannedRun) -> tuple[str, str]:
         """The marks of everything that a run starts: that of the sweep, and its own."""
-        return self.mark, run_mark(self.key(run), str(self.project))
+        return self.mark, run_mark(self.key(run), str(self.copy_of or self.project))
 
     def title(self, run: PlannedRun) -> str:
         """The name of a run."""

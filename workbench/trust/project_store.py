@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from workbench.errors import Conflict
 from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import VARIABLE
+from workbench.state.restore_note import require_restored
 from workbench.state.settings import Settings
 from workbench.store import opening
 from workbench.store.base import Store
@@ -35,8 +36,10 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
 
     Raises:
         Unavailable: see `opening.open_store`.
-        Conflict: see `opening.open_store`; ``DATABASE_NOT_SET``, ``DATABASE_OF_ANOTHER``, ``DATABASE_LACKS_WORK``.
+        Conflict: see `opening.open_store`; ``DATABASE_NOT_SET``, ``DATABASE_OF_ANOTHER``, ``DATABASE_LACKS_WORK``,
+            ``RESTORE_UNFINISHED``.
     """
+    require_restored(settings.project)
     note = DatabaseNote.of(settings.home)
     if settings.database_url is None:
         if note is not None:
@@ -75,7 +78,8 @@ def _recognise(store: Store, settings: Settings, note: DatabaseNote | None) -> D
     event, at = _newest_work(settings.database) if note is None else (None, None)
     identity, newest = asyncio.run(store.read(lambda tx: (tx.one(SQL.identity, event=event), tx.one(SQL.newest))))
     assert identity is not None
-    if identity["at"] != at:
+    is_rolled_up = event is not None and event <= (identity["rolled_up"] or 0)
+    if identity["at"] != at and not is_rolled_up:
         raise Conflict(
             "DATABASE_LACKS_WORK",
             f"The database {settings.database_url} does not have the work that this project has in "

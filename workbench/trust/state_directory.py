@@ -8,6 +8,7 @@ come with a repository.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -22,6 +23,7 @@ from workbench.present.inert import inert_line
 from workbench.state import outside, shares, user_files
 from workbench.state.database_note import DatabaseNote
 from workbench.state.outside import ORIGIN
+from workbench.state.restore_note import require_restored
 from workbench.state.root import STATE, enclosing_repository, identity, require_own
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
@@ -107,7 +109,7 @@ def tracked(project: Path) -> list[str]:
         Unavailable: git failed.
     """
     repository = enclosing_repository(project)
-    if repository is None:
+    if repository is None or _has_none_for_sure(repository / ".git" / "index"):
         return []
     # The variables override what the configuration says about the place, and nothing is fetched.
     places = {"GIT_DIR": str(repository / ".git"), "GIT_WORK_TREE": str(repository)}
@@ -122,6 +124,25 @@ def tracked(project: Path) -> list[str]:
         return []
     fields = (os.fsdecode(field).partition("\t") for field in result.expect((0,)).fields)
     return sorted(path for entry, _, path in fields if entry.startswith(_LINK) or not _is_shared(path))
+
+
+def _has_none_for_sure(index: Path) -> bool:
+    """Whether git's index is sound and without the name of a state directory. If not, git has to be asked.
+
+    Each command asks, and to start git takes a hundred times as long. The paths of an index are not all written out if
+    it shares their beginnings (version 4), or has some of them in another file (an extension called `link`).
+    """
+    try:
+        content = index.read_bytes() if index.is_file() else b""
+    except OSError:
+        return False
+    names = content.lower()
+    return (
+        content[:8] in (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")
+        and hashlib.sha1(content[:-20], usedforsecurity=False).digest() == content[-20:]
+        and STATE.encode() not in names
+        and b"link" not in names
+    )
 
 
 def adopt(project: Path) -> None:
@@ -167,10 +188,11 @@ def has_store(settings: Settings) -> bool:
     """Whether the project has a store: on PostgreSQL, it was opened here before.
 
     Raises:
-        Unavailable: ``STORE_INCOMPLETE``: it had one, which is gone.
+        Unavailable: ``STORE_INCOMPLETE``: it had one, which is gone. Conflict: ``RESTORE_UNFINISHED``.
     """
     from workbench.store.examination import require_there
 
+    require_restored(settings.project)
     if DatabaseNote.of(settings.home) is not None:
         return True
     return settings.database_url is None and require_there(settings.database)

@@ -27,7 +27,7 @@ class Api(ProjectConnection):
     def __init__(self, config: WorkerConfig) -> None:
         def connect(url: str, token: str | None) -> ServerClient:
             if not config.mcp_url:
-                return HttpClient(url, token)
+                return HttpClient(url, token, certificate=config.certificate)
             return McpClient(f"{url}/mcp", token, ProjectServer(url, config.server_file).is_away)
 
         patience, pauses = config.patience_seconds, RETRY_SECONDS

@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from workbench.confinement import Box
 from workbench.confinement.starter import Starter
@@ -39,11 +39,11 @@ class WorkerCheckout:
         self._opened: Repository | None = None
         self._base: str | None = None
 
-    def begin(self, commit: str | None) -> None:
-        """An attempt begins at `commit`."""
+    def begin(self, attempt: Mapping[str, Any], commit: str | None) -> None:
+        """An attempt, by which operations name it, begins at `commit`."""
         self._base = commit
 
-    async def fetch_branches(self) -> None:
+    async def prepare(self) -> None:
         """Update the person's branches in the worktree, to compare and merge with.
 
         A failure does not end the attempt: those branches stay as they were.
@@ -73,6 +73,13 @@ class WorkerCheckout:
         with repository.lock():
             commit = repository.import_branch(checkout, branch, max_bytes=self._config.import_bytes)
         return commit if commit != self._base else None
+
+    async def hand_over(self, names: Sequence[str]) -> Sequence[str]:
+        """Have the server reach the files among the artifacts of an attempt that is committed; the names of all."""
+        return names
+
+    async def leave(self, message: str, author: CommitIdentity) -> None:
+        """An attempt that did not complete its task has left its changes, which the server sees."""
 
     async def missing(self, output: str) -> str:
         """Sentences about what the worktree lacks: submodules, ignored files and environments that the output names."""

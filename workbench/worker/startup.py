@@ -74,7 +74,9 @@ class WorkerConfig:
         secret_variables: the names of variables that are secret, whatever their name and form.
         included_secrets: those in the files that its worktree was given.
         mcp_url: talk MCP to this endpoint instead of plain HTTP.
-        server_file: read again when the server is away: it may be restarted at another address.
+        server_file: read again when the server is away: it may be restarted at another address; None: the server is on
+            another machine, and `project` is a copy of the worktree's branch.
+        certificate: the file of the certificate that is trusted in place of the system's.
         heartbeat_seconds: how often leases are renewed.
         patience_seconds: how long the worker waits for a server that is away, before it ends.
         grace_seconds: between SIGTERM and SIGKILL, when a command has to end.
@@ -106,6 +108,7 @@ class WorkerConfig:
     included_secrets: Sequence[str] = field(default=(), repr=False)
     mcp_url: str | None = None
     server_file: Path | None = None
+    certificate: Path | None = None
     heartbeat_seconds: float = 15.0
     patience_seconds: float = 600.0
     grace_seconds: float = 1.0
@@ -138,6 +141,7 @@ class WorkerConfig:
             "worktree": _worktree(worktree) if worktree else None,
             "definition": AgentSetup.model_validate(definition) if definition else None,
             "server_file": Path(server_file) if server_file else None,
+            "certificate": Path(fields["certificate"]) if fields["certificate"] else None,
             "scratch": Path(fields["scratch"]),
             "project": Path(fields["project"]),
             "sessions": Path(fields["sessions"]) if fields["sessions"] else None,

@@ -36,6 +36,9 @@ OCCUPIED_SECONDS = 0.5
 DEVICE_SECONDS = 0.1
 """The same of a device, which another attempt had."""
 ERROR_LIMIT = 9_000
+LEAVE_SECONDS = 10.0
+"""How long a worker that is stopped sends what its attempt has left, and how long it tells the server that it has
+ended: schedulers kill it 30 seconds after SIGTERM."""
 CHECK_SECONDS = 20
 """How long one call waits for the end of a check."""
 AWAY = "The server, by which its program asks for models, was away meanwhile."
@@ -131,14 +134,25 @@ class SupervisedAttempt:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
         given = {"token": begun["token"], "model_token": begun["model_token"], "tells": begun["tells"]}
         worker, task = replace(await self.worker(), config=config, python_path=path, **given), self.claim.task
-        if self.checkout:
-            await self.checkout.fetch_branches()
+        if failure := await self._prepare():
+            return failure
 
         try:
             async with self._devices():
                 return await self._carry_out(worker, task)
         except _DeviceOccupied as error:
             return AttemptOutcome(False, error=f"GPU_UNAVAILABLE: {error}", error_class="GPU_UNAVAILABLE")
+
+    async def _prepare(self) -> AttemptOutcome | None:
+        """Prepare the worktree; the outcome, if that fails."""
+        try:
+            if self.checkout:
+                await self.checkout.prepare()
+        except WorkbenchError as error:
+            if error.code == "LEASE_LOST":
+                raise
+            return AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
+        return None
 
     async def _carry_out(self, worker: Worker, task: Mapping[str, Any]) -> AttemptOutcome:
         if failure := await preparation.prepare(worker):
@@ -219,7 +233,7 @@ class SupervisedAttempt:
                 self._lent = answer["lent"]
                 self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
                 if self.checkout:
-                    self.checkout.begin(answer["base_commit"])
+                    self.checkout.begin(self.claim.attempt, answer["base_commit"])
                 return answer
             writer.leave()
             await asyncio.sleep(OCCUPIED_SECONDS)
@@ -297,6 +311,7 @@ class SupervisedAttempt:
         if self.config.profile.token or self.config.models:
             await self._renew()
         if self._requested == "released":
+            await self._leave()
             await self._report("released")
         elif self._requested == "completed" or (self._requested is None and outcome.ok):
             await self._complete(outcome)
@@ -306,10 +321,11 @@ class SupervisedAttempt:
     async def _complete(self, outcome: AttemptOutcome) -> None:
         try:
             commit = await self._commit()
+            names = await self.checkout.hand_over(outcome.artifacts) if self.checkout else outcome.artifacts
         except WorkbenchError as error:
             await self._fail(AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code))
             return
-        artifacts = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
+        artifacts = [*names, *([f"commit:{commit}"] if commit else [])]
         facts = {"result_data": outcome.result, "artifacts": artifacts, **_usage(outcome)}
         try:
             await self._wait_for_check()
@@ -329,6 +345,7 @@ class SupervisedAttempt:
             state = check["state"]
 
     async def _fail(self, outcome: AttemptOutcome, **details: Any) -> None:
+        await self._leave()
         outcome = self._excused(outcome)
         facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **_usage(outcome), **details}
         if outcome.failure is not None:
@@ -352,9 +369,10 @@ class SupervisedAttempt:
 
     async def _give_back(self) -> None:
         """Tell the server that the command has ended without success; the server keeps its work."""
+        if _is_cancelled():  # else the lease is lost, and the server takes nothing of it
+            await _try(self._leave())
         details = {"outcome": "released", "reason": "the worker was stopped"}
-        with contextlib.suppress(WorkbenchError):
-            await self.api.call_once("finish_attempt", key=self.key, **details, **self.claim.attempt)
+        await _try(self.api.call_once("finish_attempt", key=self.key, **details, **self.claim.attempt))
 
     async def _leave_survivor(self, error: WorkbenchError) -> None:
         """Fail the attempt whose command cannot be ended. The worker then ends, to start nothing beside it."""
@@ -365,9 +383,16 @@ class SupervisedAttempt:
         """Commit the command's changes; the newest commit of the attempt, if there is one."""
         if self.checkout is None:
             return None
+        return await self.checkout.commit(self._message(), author(self.name))
+
+    async def _leave(self) -> None:
+        """Leave the changes of an attempt that did not complete its task to the server."""
+        if self.checkout is not None:
+            await self.checkout.leave(self._message(), author(self.name))
+
+    def _message(self) -> str:
         task = self.claim.task
-        message = f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {self.name}."
-        return await self.checkout.commit(message, author(self.name))
+        return f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {self.name}."
 
 
 def _usage(outcome: AttemptOutcome) -> dict[str, Any]:
@@ -385,6 +410,16 @@ async def _complete_work(work: Coroutine[Any, Any, None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         raise
+
+
+async def _try(work: Coroutine[Any, Any, object]) -> None:
+    """Do what may fail, for `LEAVE_SECONDS`; also in a task that is cancelled, where `asyncio.timeout` does not end."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait({task}, timeout=LEAVE_SECONDS)
+    task.cancel()
+    (failure,) = await asyncio.gather(task, return_exceptions=True)
+    if isinstance(failure, Exception):
+        log.warning("what the attempt has left was not told: %s", failure)
 
 
 async def _stop(task: asyncio.Task[None]) -> None:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.errors import Refused, WorkbenchError
+from workbench.errors import Conflict, Refused, WorkbenchError
 from workbench.worker.api import Api
 from workbench.worker.attempt import Worker
 from workbench.worker.checkout import WorkerCheckout
+from workbench.worker.elsewhere import CheckoutElsewhere
 from workbench.worker.lease import HeldTask
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervised import SupervisedAttempt
@@ -41,11 +43,11 @@ class Supervisor:
         self._config = config
         self._adopts_orphans = adopts_orphans
         self._stopping = asyncio.Event()
-        self._checkout = WorkerCheckout(config, config.worktree) if config.worktree else None
+        self._checkout: WorkerCheckout | None = None
         self._api: Api
         self._name = "worker"
         self._persona: str | None = None
-        self._key = secrets.token_urlsafe(32)
+        self._key = _lasting_key(config) if config.server_file is None else secrets.token_urlsafe(32)
         self._made: Mapping[str, Any] | None = None
         """The attempt that it made last."""
 
@@ -61,6 +63,7 @@ class Supervisor:
                 revoked token.
         """
         async with Api(self._config) as self._api:
+            self._checkout = self._open_checkout()
             stop = asyncio.create_task(self._stopping.wait())
             work = asyncio.create_task(self._work())
             await asyncio.wait({stop, work}, return_when=asyncio.FIRST_COMPLETED)
@@ -69,8 +72,18 @@ class Supervisor:
             with contextlib.suppress(asyncio.CancelledError):
                 await work
 
+    def _open_checkout(self) -> WorkerCheckout | None:
+        config, place = self._config, self._config.worktree
+        if place is None:
+            return None
+        if config.server_file is None:
+            return CheckoutElsewhere(config, place, self._api.call, self._key)
+        return WorkerCheckout(config, place)
+
     async def _work(self) -> None:
         await self._wait_for_admission()
+        if self._config.server_file is None:
+            await self._end_earlier()
         remaining = self._config.limits.tasks
         while remaining is None or remaining > 0:
             claim = await self._next_task()
@@ -90,6 +103,16 @@ class Supervisor:
         log.info("admitted as %s", self._name)
         if self._config.missing:
             log.warning("not confined in all: %s", ", ".join(self._config.missing))
+
+    async def _end_earlier(self) -> None:
+        """Give back what an earlier process of this worker held: its server does not see processes elsewhere end, and
+        heartbeats would renew the lease for ever."""
+        for task in (await self._api.call("heartbeat_and_get_tasks", limit=1))["holding"]:
+            attempt = {"task_id": task["id"], "attempt": task["attempt"]}
+            log.info("attempt %s at task %s ended with an earlier process", task["attempt"], task["id"])
+            reason = "the worker was ended, and started again"
+            with contextlib.suppress(Conflict):  # it had not begun, or is over by now
+                await self._api.call("finish_attempt", outcome="released", key=self._key, reason=reason, **attempt)
 
     # Claiming.
 
@@ -160,3 +183,8 @@ class Supervisor:
         if self._persona is not None:
             text = (await self._api.call("get_persona", persona_id=self._persona))["definition"]
         return Worker(self._config, self._name, text, self._adopts_orphans)
+
+
+def _lasting_key(config: WorkerConfig) -> str:
+    """The key of a worker's attempts that all of its processes have, one after the other."""
+    return hashlib.sha256(f"attempts {config.token}".encode()).hexdigest()

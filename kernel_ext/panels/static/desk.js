@@ -3016,39 +3016,40 @@ hr(i)===hr(t)?i:t;let o=Zu(t),r=[o.indexOf(this.anchor),o.indexOf(t)].sort((l,c)
 -chosen")}commentOn(t,e){this.choose(t[0],!1),this.choose(t.at(-1),!0),this.comment(e)}comment(t){let e=this.rows.map(r=>r.line).filter(r=>this.on.canComment(r));
 if(!e.length)return;let s=e.some(r=>r.kind!=="-")?"new":"old",i=e.map(r=>s==="old"||r.kind!=="-"?r[s]:null).filter(Boolean),o={side:s,first:Math.min(...i),last:Math.
 max(...i),cell:t};this.on.comment({file:hr(this.rows[0]),rows:this.rows,...o})}};function Zu(n){return[...n.closest("table").querySelectorAll(an)]}function hr(n){
-return n.closest(".wb-diff-file").file}function tm(n){n.tabIndex=-1,n.focus()}var em="implementer",yv=new Set(["pending","claimed","in_progress"]),ur=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new k(t),this.drafts=new Map,
-this.editing=new Map,this.opener=w("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
-this.summary=a("p",{class:"wb-strong"}),this.note=st("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
-on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=it("Create a task with them for",()=>{}),this.persona=C([],"",{class:"wb-input wb-narrow","aria-l\
-abel":"Persona of the task"}),this.submit=a("button",{class:"wb-button wb-primary",type:"submit"},"Request changes"),this.discard=w("Discard comments","wb-butto\
-n",()=>this.discardAll());let t=w("Cancel","wb-button",()=>this.toggle(!1)),e=a("div",{class:"wb-line"},this.submit,t,this.discard,this.task.element,this.persona);
-return D({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.send(),escape:()=>this.toggle(!1)},this.summary,a("p",{class:"\
-wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it a range."),this.note,e,this.requests.errorBox)}get mine(){return this.
-drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===
-t.id&&yv.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
-"active";let e=Ot(this.desk.store.tables),s=this.persona.value||(e.some(([i])=>i===em)?em:void 0);K(this.persona,[["",e]],s),this.draw()}toggle(t=this.element.hidden,e=!0){
-this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).focus()}draw(){let t=this.mine.length;b(this.
-summary,t?`${g(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,W(!this.requests.busy&&(t>0||this.note.value.trim()!==
-""),this.submit)}write({file:t,side:e,first:s,last:i,cell:o},r,l){this.writing?.element.remove();let c={path:t.path,side:e,line:s,end_line:i===s?null:i,cell:o},
-h=()=>{this.writing?.element.remove(),this.writing=null,l()},d=u=>{this.drafts.set(this.name,[...this.mine,{...c,text:u,commit:r}]),h(),this.element.hidden&&this.
-toggle(!0,!1),this.changed(`Comment on ${t.path} added.`)};this.writing={at:c,...ra(c,"",{save:d,cancel:h})},Hs(t,c,this.writing.element),this.writing.focus()}drawIn(t,e=!0){
-let s=new Set([this.writing,...this.editing.values()].map(i=>i?.element));for(let i of t.element.querySelectorAll(".wb-comment-row"))s.has(i)||i.remove();for(let i of Ie(
-this.desk.store.tables,this.name))this.drawSent(t,i,e);for(let i of this.mine)i.path===t.path&&this.drawDraft(t,i);this.writing?.at.path===t.path&&this.keep(t,this.
-writing.at,this.writing.element)}keep(t,e,s){t.element.contains(s)||Hs(t,e,s)}drawSent(t,e,s){for(let i of e.comments){let{path:o,side:r,outdated:l}=i;if(o!==t.
-path||l||r==="old"&&!s)continue;let c=is(i);Hs(t,c,ch(c,e.person??e.requested_by))}}drawDraft(t,e){let s=this.editing.get(e);if(s){this.keep(t,e,s.element);return}
-let r=lh(e,{edit:()=>{let l=d=>{e.text=d,this.editing.delete(e),this.changed("Comment changed.")},c=()=>{this.editing.delete(e),this.on.changed()},h=ra(e,e.text,
-{save:l,cancel:c});this.editing.set(e,h),r.replaceWith(h.element),h.focus()},remove:()=>{this.drafts.set(this.name,this.mine.filter(l=>l!==e)),this.changed("Com\
-ment removed."),this.opener.focus()}});Hs(t,e,r)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){this.drafts.delete(this.name),this.
-editing.clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;
-let s=$v(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[r,l]]of i.entries()){let c=l.map(({path:u,side:f,line:p,end_line:y,text:$})=>({path:u,side:f,line:p,end_line:y,
-text:$})),h=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:c,commit:r,note:o===0?e:"",persona_id:h};if(!await this.
-requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??[]).filter(u=>!l.includes(u)));for(let u of l)
-this.editing.delete(u);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function $v(n){
-let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var kv="600px",sm={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},mr=class{constructor(t){this.desk=t,this.side="committed",this.review=
+return n.closest(".wb-diff-file").file}function tm(n){n.tabIndex=-1,n.focus()}var em="implementer",yv=["path","side","line","end_line","text"],$v=new Set(["pending","claimed","in_progress"]),ur=class{constructor(t,e){this.desk=t,this.on=e,
+this.requests=new k(t),this.drafts=new Map,this.editing=new Map,this.opener=w("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria\
+-expanded","false"),this.element=this.makeForm()}makeForm(){this.summary=a("p",{class:"wb-strong"}),this.note=st("",2,{placeholder:"About all of it (optional wi\
+th comments)","aria-label":"Note about all changes",maxlength:1e4,on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=it("Create a task with them for",
+()=>{}),this.persona=C([],"",{class:"wb-input wb-narrow","aria-label":"Persona of the task"}),this.submit=a("button",{class:"wb-button wb-primary",type:"submit"},
+"Request changes"),this.discard=w("Discard comments","wb-button",()=>this.discardAll());let t=w("Cancel","wb-button",()=>this.toggle(!1)),e=a("div",{class:"wb-l\
+ine"},this.submit,t,this.discard,this.task.element,this.persona);return D({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.
+send(),escape:()=>this.toggle(!1)},this.summary,a("p",{class:"wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it\
+ a range."),this.note,e,this.requests.errorBox)}get mine(){return this.drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.
+requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===t.id&&$v.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(
+e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!=="active";let e=Ot(this.desk.store.tables),s=this.persona.value||(e.some(([i])=>i===
+em)?em:void 0);K(this.persona,[["",e]],s),this.draw()}toggle(t=this.element.hidden,e=!0){this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(
+t)),this.draw(),e&&(t?this.note:this.opener).focus()}draw(){let t=this.mine.length;b(this.summary,t?`${g(t,"comment")}, not sent yet`:"Request changes instead o\
+f a merge"),this.discard.hidden=t===0,W(!this.requests.busy&&(t>0||this.note.value.trim()!==""),this.submit)}write({file:t,side:e,first:s,last:i,cell:o},r,l){this.
+writing?.element.remove();let c={path:t.path,side:e,line:s,end_line:i===s?null:i,cell:o},h=()=>{this.writing?.element.remove(),this.writing=null,l()},d=u=>{this.
+drafts.set(this.name,[...this.mine,{...c,text:u,commit:r}]),h(),this.element.hidden&&this.toggle(!0,!1),this.changed(`Comment on ${t.path} added.`)};this.writing=
+{at:c,...ra(c,"",{save:d,cancel:h})},Hs(t,c,this.writing.element),this.writing.focus()}drawIn(t,e=!0){let s=new Set([this.writing,...this.editing.values()].map(
+o=>o?.element));for(let o of t.element.querySelectorAll(".wb-comment-row"))s.has(o)||o.remove();let i=Ie(this.desk.store.tables,this.name);for(let o of i)this.drawSent(
+t,o,e);for(let o of this.mine)o.path===t.path&&!this.hasArrived(o,i)&&this.drawDraft(t,o);this.writing?.at.path===t.path&&this.keep(t,this.writing.at,this.writing.
+element)}keep(t,e,s){t.element.contains(s)||Hs(t,e,s)}hasArrived(t,e){let s=i=>yv.every(o=>i[o]===t[o]);return this.requests.busy&&e.some(({comments:i})=>i.some(
+s))}drawSent(t,e,s){for(let i of e.comments){let{path:o,side:r,outdated:l}=i;if(o!==t.path||l||r==="old"&&!s)continue;let c=is(i);Hs(t,c,ch(c,e.person??e.requested_by))}}drawDraft(t,e){
+let s=this.editing.get(e);if(s){this.keep(t,e,s.element);return}let r=lh(e,{edit:()=>{let l=d=>{e.text=d,this.editing.delete(e),this.changed("Comment changed.")},
+c=()=>{this.editing.delete(e),this.on.changed()},h=ra(e,e.text,{save:l,cancel:c});this.editing.set(e,h),r.replaceWith(h.element),h.focus()},remove:()=>{this.drafts.
+set(this.name,this.mine.filter(l=>l!==e)),this.changed("Comment removed."),this.opener.focus()}});Hs(t,e,r)}changed(t){this.draw(),this.on.changed(),this.desk.announce(
+t)}discardAll(){this.drafts.delete(this.name),this.editing.clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.
+note.value.trim();if(!e&&!this.mine.length)return;let s=kv(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[r,l]]of i.entries()){let c=l.map(({path:u,side:f,line:p,
+end_line:y,text:$})=>({path:u,side:f,line:p,end_line:y,text:$})),h=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:c,
+commit:r,note:o===0?e:"",persona_id:h};if(!await this.requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.
+get(t)??[]).filter(u=>!l.includes(u)));for(let u of l)this.editing.delete(u);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(
+`Changes were requested in ${t}.`)}};function kv(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var vv="600px",sm={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},mr=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new ur(t,{changed:()=>this.drawComments()}),this.requested=new Qn(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new k(
 t);let e=E("diff");this.empty=a("p",{class:"wb-empty"}),this.main=a("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=a("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:kv})}toolbar(t){
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:vv})}toolbar(t){
 this.sides=new tt(sm,"Show changes that are",s=>this.setSide(s)),this.summary=a("span",{class:"wb-muted wb-grow"}),this.toggleAll=w("Close all","wb-link",()=>this.
 onToggleAll());let e=a("h3",{class:"wb-heading",id:t},"Changes");return a("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=w("Show them","wb-link",()=>this.refresh.now());return this.newer=a("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
@@ -3104,8 +3105,8 @@ t.path),gl(this.counts,t),b(this.facts,yl(t,s,i)),this.drawProblems(or(t)),this.
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>gt("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=ke(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var vv=6,im={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},kl={pending:["For you",(n,t)=>Ns.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>on(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},_v=(n,t)=>n.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var _v=6,im={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},kl={pending:["For you",(n,t)=>Ns.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>on(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},xv=(n,t)=>n.
 id.localeCompare(t.id,void 0,{numeric:!0}),fr=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new k(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=E("worktrees"),o=l=>this.showNote(l);this.note=a("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new pr(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new cr(t,l=>this.open(l)),this.closed=new lr(t),this.
@@ -3118,7 +3119,7 @@ closed.element];return a("div",{class:"wb-stack"},...r,...l)}toolbar(t){this.sum
 s",i=>this.setMode(i)),this.search=ht("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new _t(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=w("New worktree…",
 "wb-button",()=>this.openForm());let e=a("h3",{class:"wb-heading",id:t},"Worktrees"),s=a("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return a("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(_v)}count(){
+this.newButton);return a("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(xv)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=zu(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(h=>[h.id,wl(h,i)])),
 r=this.mode==="cards";this.drawToolbar(s,o,t);let l=r?s.filter(h=>this.matches(h,o.get(h.id),t(h.id))):[],c=(h,d)=>h.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -3126,7 +3127,7 @@ cards.show(l.map(({id:h})=>h),c),this.noMatch.hidden=!r||l.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;b(this.summary,t.length?g(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let r=this.closed.rows.length;this.
-modes.setLabel("closed",r?`Closed ${r.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!r,this.search.hidden=!i||t.length<=vv,this.chips.element.
+modes.setLabel("closed",r?`Closed ${r.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!r,this.search.hidden=!i||t.length<=_v,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let l=Object.entries(kl).map(([c,[h,d]])=>({key:c,label:h,count:t.filter(u=>d(u,e.
 get(u.id),s(u.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...l],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
@@ -3151,7 +3152,7 @@ run(),escape:i},a("div",{class:"wb-fields wb-fields-3"},L("Name",this.name),L("B
 source)),et(this.submit,i),this.requests.errorBox)}focus(){this.name.focus()}async run(){let t={name:this.name.value.trim(),branch_name:this.branch.value.trim()||
 null,source_branch:this.source.value.trim()||null},e=await this.requests.run("create_worktree",t,this.submit,"Creating…");e?this.onDone(e):this.requests.error?.
 code==="BRANCH_EXISTS"&&!t.branch_name?this.offer(this.requests.error.details):this.name.focus()}offer({branch:t}){this.branch.value=t,b(this.submit,`Continue ${t}`),
-this.submit.focus()}};var[_l,wr,br,gr,xl,yr,Sl,om,,El,xv,rm]=Array(12).keys(),am=5,Sv={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"D\
+this.submit.focus()}};var[_l,wr,br,gr,xl,yr,Sl,om,,El,Sv,rm]=Array(12).keys(),am=5,Ev={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"D\
 isconnected"},Tl=class extends fs{constructor(t,e,{tab:s,alone:i},o){super(t,e);let r=u=>this.announce(u);this.untrusted=new eo(t);let l={connect:()=>this.showConnect(),
 review:u=>this.showWorktree(u)};this.inbox=new zs(t,e,r,o,l),this.taskSummary=new Ol(this.openers()),this.tasks=new Yo(t,e,r,o),this.unattended=new to({store:t,
 channel:e,announce:r}),this.holds=new Dn({store:t,channel:e,announce:r},o),this.worktrees=new fr(t,e,r),this.agents=new Yn(t,e,r,o,l.connect),this.definitions=new Ui(
@@ -3168,13 +3169,13 @@ this.failed.append(q("failed"),this.failedLabel),a("div",{class:"wb-top"},t,this
 wr),this.tasks.jump(t)},agent:t=>{this.showTab(gr),this.agents.reveal(t)},tasks:()=>this.showTab(wr),failed:()=>this.showFailed(),inbox:()=>this.showTab(_l),tools:()=>{
 this.showTab(yr),this.tools.setMode("calls")}}}onTab(){this.announce(""),this.draw()}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showFailed(){this.
 showTab(wr),this.tasks.showFailed()}showWorktree(t){this.showTab(br),this.worktrees.open(t)}showConnect(){this.showTab(rm),this.admin.focusConnect()}draw(){let{
-state:t}=this.channel.link;this.dot.dataset.state=t,b(this.linkLabel,Sv[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.
+state:t}=this.channel.link;this.dot.dataset.state=t,b(this.linkLabel,Ev[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.
 update(),this.holds.update();let s=[...this.store.tables.tasks.values()].filter(({status:i})=>i==="failed").length;this.failed.hidden=!s,b(this.failedLabel,`${g(
 s,"task")} failed`),this.tabs.setCount(_l,this.inbox.waiting,!0),this.tabs.setCount(br,this.worktrees.count()),this.tabs.setCount(gr,this.agents.count(e)),this.
 tabs.setCount(xl,this.definitions.count()),this.tabs.setCount(yr,this.tools.count()),this.tabs.setCount(Sl,this.chat.count()),this.tabs.setCount(El,this.personalities.
 count()),this.tabs.at===_l&&this.taskSummary.update(this.outline()),this.tabs.at===wr&&this.tasks.update(this.outline()),this.tabs.at===br&&this.worktrees.update(
 t,e),this.tabs.at===gr&&this.agents.update(e),this.tabs.at===xl&&this.definitions.update(t,e),this.tabs.at===yr&&this.tools.update(t,e),this.tabs.at===Sl&&this.
-chat.update(t,e),this.tabs.at===om&&this.runs.update(t,e),this.tabs.at===El&&this.personalities.update(t,e),this.tabs.at===xv&&this.projects.update(),this.tabs.
+chat.update(t,e),this.tabs.at===om&&this.runs.update(t,e),this.tabs.at===El&&this.personalities.update(t,e),this.tabs.at===Sv&&this.projects.update(),this.tabs.
 at===rm&&this.admin.update()}outline(){let{version:t,tables:e}=this.store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new _s(e.tasks)}),
 this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===br&&this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===gr&&this.agents.update(t),this.
 tabs.at===xl&&this.definitions.update(this.definitions.enabled,t),this.tabs.at===yr&&this.tools.update(this.tools.enabled,t),this.tabs.at===Sl&&this.chat.update(
@@ -3184,8 +3185,8 @@ P("Failed for good",this.list),this.failed.hidden=!0,this.element=a("section",{c
 summary,s),this.progress.meter,this.failed)}update(t){this.progress.update(t);let e=[...t.tasks.values()].filter(({status:i})=>i==="failed").reverse(),s=JSON.stringify(
 e.map(({id:i,title:o,error_message:r})=>[i,o,r]));s!==this.key&&this.drawFailed(e),this.key=s,this.element.hidden=!t.tasks.size}drawFailed(t){let e=t.slice(0,am).
 map(({id:o,title:r,error_message:l})=>{let c=w(`#${o} ${r}`,"wb-link wb-cut",()=>this.open.task(o));return a("li",{},q("failed"),c,a("span",{class:"wb-muted wb-\
-grow wb-cut"},Ev(l)))}),s=t.length-am,i=w(`Show all ${t.length.toLocaleString("en")}`,"wb-link",this.open.failed);this.list.replaceChildren(...e,...s>0?[a("li",
-{},i)]:[]),this.failed.hidden=!t.length}};function Ev(n){return n?.split(`
-`,1)[0]??""}var UD=()=>{let n=new Zi,t,e;return{initialize({model:s,signal:i}){Id(s),n.notebook=s.widget_manager?.context?.path??null,t=new _n(s,n,i),new Ji(s,n,
+grow wb-cut"},Tv(l)))}),s=t.length-am,i=w(`Show all ${t.length.toLocaleString("en")}`,"wb-link",this.open.failed);this.list.replaceChildren(...e,...s>0?[a("li",
+{},i)]:[]),this.failed.hidden=!t.length}};function Tv(n){return n?.split(`
+`,1)[0]??""}var HD=()=>{let n=new Zi,t,e;return{initialize({model:s,signal:i}){Id(s),n.notebook=s.widget_manager?.context?.path??null,t=new _n(s,n,i),new Ji(s,n,
 t,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Qi(s,(r,l)=>r.append(new Tl(n,t,o,l).element))},render({model:s,el:i,signal:o}){let r=s.get("approval_i\
-ds");r?i.append(new Yi(n,t,r,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{UD as default};
+ds");r?i.append(new Yi(n,t,r,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{HD as default};

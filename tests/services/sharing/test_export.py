@@ -107,7 +107,7 @@ async def test_only_the_person_exports_and_nothing_too_large_to_send(
     planner = await admit("pam", role="planner", access_level="session_level")
     with pytest.raises(Refused, match="FORBIDDEN"):
         await filled.dispatch(planner.caller, "export", {"resource": "agents"})
-    for resource in ("tasks", "agents; DROP TABLE agents"):
+    for resource in ("attempts", "agents; DROP TABLE agents"):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await filled.call("export", resource=resource)
     monkeypatch.setattr(export, "LARGEST", 1_000)

@@ -189,6 +189,6 @@ async def test_only_the_operator_imports(workbench: Workbench, admit: Admit) -> 
 
 @given(st.text())
 def test_a_cell_reads_back_unchanged_and_is_no_formula(text: str) -> None:
-    cell = export._cell(text)
+    cell = export._cell("title", text)
     assert not cell.startswith(export.FORMULA)
     assert import_file._value("title", cell) == (text or None)

@@ -70,6 +70,14 @@ async def test_a_planners_worker_waits_for_the_person(served: Served, admit: Adm
     assert (await agent(served, "walt"))["parent"] == "paula"
 
 
+async def test_a_worker_that_the_operator_starts_is_admitted_as_it_registers_so_nobody_sees_a_question(
+    served: Served,
+) -> None:
+    await spawn(served)
+    (decided,) = (await served.workbench.call("list_decided_approvals"))["approvals"]
+    assert (decided["decided_by"], decided["decided_at"]) == ("spawn", decided["created_at"])  # in one transaction
+
+
 async def test_a_worker_whose_registration_is_rejected_ends(served: Served) -> None:
     made = await spawn(served, approve="ask")
     assert made["status"] == "pending"

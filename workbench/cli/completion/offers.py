@@ -18,7 +18,7 @@ from workbench.cli.client import OperatorClient, ProjectClient
 from workbench.errors import WorkbenchError
 from workbench.present.inert import inert_line
 
-RESOURCES = ("agents", "teams", "contexts", "sessions", "projects", "events")
+RESOURCES = ("agents", "teams", "contexts", "sessions", "projects", "tasks", "events")
 """What `export` exports in the form that `import` reads."""
 MOST = 100
 """The most rows of a list that are offered."""

@@ -149,9 +149,10 @@ def executors(dask: str | None, limits: SweepLimits) -> Iterator[Executing]:
     from workbench.sweeps.dask.cluster import connected
 
     with connected(dask, limits.workers) as client:
+        from workbench.shells.meanwhile import connected as serve
         from workbench.sweeps.dask.executor import on_cluster
 
-        yield partial(on_cluster, client, is_own=dask == LOCAL_CLUSTER)
+        yield partial(on_cluster, client, is_own=dask == LOCAL_CLUSTER, serve=serve)
 
 
 def _plan_table(sweep_plan: plan.SweepPlan, terms: begin.How) -> Table:

@@ -77,7 +77,7 @@ _WHOLE = re.compile(
     r"|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{20,}|lin_api_[A-Za-z0-9]{16,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
     r"|AGE-SECRET-KEY-1[A-Z0-9]{20,}|eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{4,}){1,4}"
     r"|\d{8,10}:AA[A-Za-z0-9_-]{30,}"
-    r")|wb[ao]_[A-Za-z0-9_-]{16,}|(?<=://hooks\.slack\.com/services/)[A-Za-z0-9/]{16,}|(?<=/api/webhooks/)\d+/[A-Za-z0-9_-]{16,}"
+    r")|wb[aho]_[A-Za-z0-9_-]{16,}|(?<=://hooks\.slack\.com/services/)[A-Za-z0-9/]{16,}|(?<=/api/webhooks/)\d+/[A-Za-z0-9_-]{16,}"
 )
 """Values that are secret wherever they stand."""
 _VALUE = r"[^\s\"'`,;&<>()\[\]{}|\\]"
@@ -120,6 +120,7 @@ _HINTS = (
         "lin_",
         "sg.",
         "wba_",
+        "wbh_",
         "wbo_",
         "wbm_",
     ),

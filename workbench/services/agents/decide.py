@@ -40,15 +40,20 @@ def admit_by_rule(tx: Tx, rule: AdmissionRule, agent_uid: str) -> str | None:
 
     None if the rule's grant is no longer valid: `rule.failed` is emitted, and the approval waits for the operator.
     """
-    approval = approvals.open_question(tx, "registration", f"agent:{agent_uid}")
-    assert approval is not None, "it was requested in this transaction"
     with tx.acting(f"rule:{rule.name}"):
         try:
-            agent_id = _admit(tx, approval, agent_uid, rule.grants)
+            return admit_at_once(tx, agent_uid, rule.grants, f"by the rule {rule.name}")
         except WorkbenchError as error:
             tx.emit("rule.failed", f"rule:{rule.name}", agent=agent_uid, code=error.code, error=error.message)
             return None
-        approvals.decide(tx, approval, "approved", f"by the rule {rule.name}", _outcome(tx, agent_uid))
+
+
+def admit_at_once(tx: Tx, agent_uid: str, choices: Mapping[str, Any] = {}, reason: str = "") -> str:
+    """Admit an agent in the transaction that registers it, so that nobody sees the question; its new id."""
+    approval = approvals.open_question(tx, "registration", f"agent:{agent_uid}")
+    assert approval is not None, "it was requested in this transaction"
+    agent_id = _admit(tx, approval, agent_uid, choices)
+    approvals.decide(tx, approval, "approved", reason, _outcome(tx, agent_uid))
     return agent_id
 
 

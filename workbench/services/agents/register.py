@@ -21,7 +21,7 @@ from workbench.services import approvals
 from workbench.services.access.authentication import identify
 from workbench.services.access.personas import require_persona
 from workbench.services.agents import admission
-from workbench.services.agents.decide import admit_by_rule, suggested_id, suggested_session
+from workbench.services.agents.decide import admit_at_once, admit_by_rule, suggested_id, suggested_session
 from workbench.services.agents.rows import agent_by_uid
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Tx
@@ -106,7 +106,7 @@ async def register(
 
 
 def allow_admitted(ctx: Ctx, registration: Registered) -> Registered:
-    """Put an agent that a rule admitted on the allowlist; called after the commit."""
+    """Put an agent that was admitted at once on the allowlist; called after the commit."""
     if registration.status is Registration.ASSIGNED:
         ctx.allowlist.admit(registration.agent_id)
     return registration
@@ -139,10 +139,12 @@ def add_pending(
     tools: Sequence[str] = (),
     opens: Sequence[str] = (),
     connection_id: str | None = None,
+    admitted_by: str | None = None,
 ) -> Registered:
     """Add an agent and its approval request, in one transaction; a matching rule admits it at once.
 
     Args:
+        admitted_by: the actor that admits it at once; None: a rule does, or the operator decides.
         environment: the names of the variables that are set for its commands.
         tools: what of the tools in the catalogue it may call, once it is admitted.
         opens: what its workplace opens to its commands.
@@ -199,15 +201,19 @@ def add_pending(
         "other_user": user_name(user) if user not in (None, os.geteuid()) else None,
     }
     approval_id = approvals.ask(tx, "registration", f"agent:{agent_uid}", payload)
-    rule = None if ctx.caller.level is Level.OPERATOR else admission.matching(tx, name, ctx.caller, user)
-    admitted = admit_by_rule(tx, rule, agent_uid) if rule is not None else None
+    admitted: str | None = None
+    if admitted_by is not None:
+        with tx.acting(admitted_by):
+            admitted = admit_at_once(tx, agent_uid)
+    elif ctx.caller.level is not Level.OPERATOR and (rule := admission.matching(tx, name, ctx.caller, user)):
+        admitted = admit_by_rule(tx, rule, agent_uid)
     return Registered(
         agent_id=admitted or agent_id,
         status=Registration.ASSIGNED if admitted else Registration.PENDING,
         token=token,
         approval_id=approval_id,
         message="Registration successful. "
-        + ("Admitted by a rule." if admitted else "Waiting for human assignment of permanent agent_id."),
+        + ("Admitted." if admitted else "Waiting for human assignment of permanent agent_id."),
     )
 
 

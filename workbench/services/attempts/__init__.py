@@ -8,8 +8,31 @@
 - `failures`: the answers to the questions that repeated failures ask, and agents whose budgets are used up
 - `sessions`: the conversations of programs that are kept for the next attempt
 - `artifacts`: what the files contain that completed tasks name
+- `sent_artifacts`: those that come from a machine without a clone
 """
 
-from workbench.services.attempts import adopt, artifacts, calls, checks, failures, messages, sessions, supervised, work
+from workbench.services.attempts import (
+    adopt,
+    artifacts,
+    calls,
+    checks,
+    failures,
+    messages,
+    sent_artifacts,
+    sessions,
+    supervised,
+    work,
+)
 
-__all__ = ["adopt", "artifacts", "calls", "checks", "failures", "messages", "sessions", "supervised", "work"]
+__all__ = [
+    "adopt",
+    "artifacts",
+    "calls",
+    "checks",
+    "failures",
+    "messages",
+    "sent_artifacts",
+    "sessions",
+    "supervised",
+    "work",
+]

@@ -24,6 +24,7 @@ from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import artifacts as rules
+from workbench.services.attempts.sent_artifacts import CONTENT, place_of
 from workbench.services.runs.previews import FilePreview, opened, preview, unreadable
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import readable_row, task_of
@@ -32,14 +33,14 @@ from workbench.store.base import Reader
 MOST_BYTES = 50_000_000
 """Larger files are not taken from a commit."""
 
-Source = Literal["commit", "worktree", "project"]
+Source = Literal["commit", "sent", "worktree", "project"]
 
 
 class TaskArtifactContent(FilePreview):
     """The content of a file among the artifacts of a task, as far as it can be shown.
 
-    `source`: where it was read: at the commit that completed the task, in the task's worktree, or in the project.
-    `path` is relative to that.
+    `source`: where it was read: at the commit that completed the task, among the files that a worker on another machine
+    has sent, in the task's worktree, or in the project. `path` is relative to that.
     """
 
     task_id: int
@@ -53,11 +54,13 @@ class TaskArtifactContent(FilePreview):
 
 @dataclass(frozen=True)
 class _Task:
-    """A task whose artifact is wanted. `commit` completed it; `worktree` is where its files are."""
+    """A task whose artifact is wanted. `commit` completed it; `worktree` is where its files are, and `sent` where the
+    artifact is if it was sent."""
 
     id: int
     commit: str | None
     worktree: Path | None
+    sent: Path
 
 
 @op(allow=Level.OPERATOR, reads=True, tool=False, command="task")
@@ -70,8 +73,8 @@ async def get_task_artifact(
 ) -> TaskArtifactContent:
     """Get what a file that a task made contains, as far as it can be shown: a picture, the first rows of a table, text.
 
-    It is read at the commit that completed the task, or else in the worktree that it was done in, or else, if in none,
-    in the project.
+    It is read at the commit that completed the task, or else where a worker on another machine has sent it, or else in
+    the worktree that it was done in, or else, if in none, in the project.
     """
     task = await ctx.read(lambda tx: _task(tx, ctx, task_id, name))
     repository = await ctx.local.repositories.open() if task.commit else None
@@ -89,7 +92,8 @@ def _task(tx: Reader, ctx: Ctx, task_id: int, name: str) -> _Task:
     done_in = task.attempts[-1].worktree if task.attempts else None
     name_of_worktree = task.worktree or done_in
     worktree = ctx.settings.worktree(name_of_worktree) if name_of_worktree else None
-    return _Task(task_id, rules.commit(task.artifacts), worktree)
+    last = task.attempts[-1].attempt if task.attempts else 0
+    return _Task(task_id, rules.commit(task.artifacts), worktree, place_of(ctx.settings.artifacts, task_id, last, name))
 
 
 def _read(project: Path, repository: Repository | None, task: _Task, name: str) -> TaskArtifactContent:
@@ -126,6 +130,9 @@ def _open_artifact(
                 file.seek(0)
                 yield "commit", at_commit, file
                 return
+        if (task.sent / CONTENT).is_file():
+            yield "sent", name, stack.enter_context(opened(task.sent, CONTENT))
+            return
         for source, root in _directories(project, task):
             if (path := rules.place(name, root)) is None:
                 continue

@@ -1,7 +1,9 @@
 """Attempts that supervisors make in worktrees: each begins at a recorded commit, one at a time, and owns what follows.
 
 A supervisor holds the worktree's lock (`workbench.process.WriterLock`) from before it begins an attempt until it has
-finished it. What an attempt made that did not complete its task is kept by `workbench.services.worktrees.kept_work`.
+finished it. One on a machine without a clone has a copy of the branch instead: nothing of its attempt is in the
+worktree until it sends its commits. What an attempt made that did not complete its task is kept by
+`workbench.services.worktrees.kept_work`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from workbench.services.tasks.task import TaskSummary
 from workbench.services.worktrees import checkouts
 from workbench.services.worktrees.checkouts import ReadCheckout
 from workbench.services.worktrees.imports import import_branch
-from workbench.services.worktrees.kept_work import close, put_away, writer_lock
+from workbench.services.worktrees.kept_work import close, put_away, require_put_away, writer_lock
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import require_worktree
 from workbench.services.worktrees.update import bring_up_to_date
@@ -53,7 +55,7 @@ class Begun(Wire):
     what its command may read; null: the project has no repository. `model_token`: with it, its command asks this
     server for models. `tells`: its program tells the server of its requests by OpenTelemetry. `hide`: paths of the
     project that its command may not read, because its check asks for that.
-    `lent`: what its commands get of what it holds, and the locks of its devices.
+    `lent`: what its commands get of what it holds, and the locks of its devices; on a machine without a clone, nothing.
     """
 
     base_commit: str | None
@@ -88,7 +90,8 @@ async def begin_attempt(
     terms, leased = await ctx.read(
         lambda tx: (terms_of(tx, require_line(tx, task_id)), leases.leased_to(tx, task_id, attempt))
     )
-    lent = await to_thread(machine.lent, ctx.settings, leased)
+    is_elsewhere = await ctx.read(lambda tx: attempts.is_elsewhere(tx, ctx.caller.agent))
+    lent = Lent() if is_elsewhere else await to_thread(machine.lent, ctx.settings, leased)
     tells = with_token and ctx.settings.agent_telemetry
     begun = begun.model_copy(update={"tells": tells, "hide": terms.check.hide if terms.check else [], "lent": lent})
     providers = await provider_keys.of_agent(ctx, ctx.caller.agent) if with_models and ctx.caller.agent else {}
@@ -151,7 +154,10 @@ async def _begin_in(ctx: Ctx, task_id: int, attempt: int, name: str) -> Begun:
         work = await ctx.read(lambda tx: attempts.find_work(tx, task_id, attempt))
         if work is not None and work["state"] == "open":  # the answer to an earlier request was lost
             return Begun(base_commit=work["base_commit"])
-        await _require_room(ctx, repository, name, (task_id, attempt))
+        if await ctx.read(lambda tx: attempts.is_elsewhere(tx, ctx.caller.agent)):
+            await _require_unused(ctx, repository, name)
+        else:
+            await _require_room(ctx, repository, name, (task_id, attempt))
         commit, note = await bring_up_to_date(ctx, repository, row, await _base(ctx, repository, row))
         begun = await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, name, commit))
         return begun.model_copy(update={"note": note})
@@ -174,6 +180,23 @@ async def _require_room(ctx: Ctx, repository: Repository, name: str, mine: tuple
         await _put_away_first(ctx, repository, name, other)
     if not is_mine:
         raise _occupied(name, f"another worker{_pid(writer)} is about to begin or to end there", None)
+
+
+async def _require_unused(ctx: Ctx, repository: Repository, name: str) -> None:
+    """Put away the ended attempts in a worktree, for one that is made elsewhere, of which nothing runs here.
+
+    Raises:
+        Conflict: ``WORKTREE_OCCUPIED``.
+    """
+    for other in await ctx.read(lambda tx: attempts.open_in(tx, name)):
+        if other["ended_at"] is None:
+            raise _occupied(name, f"{_named(other)} is under way there", other)
+    try:
+        await require_put_away(ctx, repository, name)
+    except Conflict as error:
+        raise _occupied(name, error.message, None) from error
+    if (writer := await to_thread(writer_lock(ctx.settings, name).writer)) is not None:
+        raise _occupied(name, f"a worker{_pid(writer)} of this machine is at work there", None)
 
 
 async def _put_away_first(ctx: Ctx, repository: Repository, name: str, other: Row) -> None:
@@ -304,8 +327,11 @@ async def _put_away(ctx: Ctx, work: Row) -> tuple[bool, str | None]:
     if work["state"] != "open" or work["worktree"] is None:
         return True, None
     async with exclusive(ctx) as repository:
+        now = await ctx.read(lambda tx: attempts.find_work(tx, work["task_id"], work["attempt"]))
+        if now is None or now["state"] != "open":  # put away meanwhile: another may have begun there
+            return True, None
         try:
-            return True, await put_away(ctx, repository, work)
+            return True, await put_away(ctx, repository, now)
         except WorkbenchError:
             return False, None
 

@@ -52,6 +52,7 @@ async def end_run(
     Repeating it changes nothing; a lost run may still end otherwise.
     """
     why = ctx.secrets.masked({"error_code": error_code, "error": error})
+    surroundings = ctx.secrets.masked(environment)
 
     def change(tx: Tx) -> RunInfo:
         row = find(tx, ctx.caller, run_id)
@@ -60,8 +61,8 @@ async def end_run(
             raise Conflict("RUN_ENDED", f"The run {row['id']} has ended: it is {row['state']}.", state=row["state"])
         if row["state"] != state:
             record_end(tx, row, state, why, output)
-            if environment:
-                facts = json.dumps({**json.loads(row["environment"]), **environment})
+            if surroundings:
+                facts = json.dumps({**json.loads(row["environment"]), **surroundings})
                 require_small({"environment": facts}, ctx.settings.max_run_bytes)
                 tx.run(SQL.know, id=row["id"], environment=facts)
         return run_of(tx, find(tx, ctx.caller, row["id"]))

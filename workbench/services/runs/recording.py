@@ -104,7 +104,7 @@ async def get_run_series(
     ctx: Ctx,
     run_id: RunRef,
     names: Annotated[list[MetricName], Field(max_length=1_000, description="Only these; empty: all.")] = [],
-    max_points: Annotated[int, Field(ge=2, le=100_000, description="At most this many of each series.")] = 1_000,
+    max_points: Annotated[int, Field(ge=2, le=1_000_000, description="At most this many of each series.")] = 1_000,
 ) -> RunSeries:
     """Get the values of a run's series by step."""
 

@@ -15,6 +15,7 @@ from workbench.services.agents.rows import require_agent
 from workbench.store.base import Reader
 from workbench.store.feed import PAGE, event, events_after, last_event_id, matches
 from workbench.store.queries import beside
+from workbench.store.rolled_up import require_kept
 
 SQL = beside(__file__)
 
@@ -154,7 +155,12 @@ class _Matches(NamedTuple):
 def _search(
     tx: Reader, *, subject: str | None, start: int, limit: int, is_match: Callable[[FeedEvent], bool]
 ) -> _Matches:
-    """The next matching events in a part of the history."""
+    """The next matching events in a part of the history.
+
+    Raises:
+        NotFound: ``EVENTS_ROLLED_UP``.
+    """
+    require_kept(tx, start)
     matching: list[FeedEvent] = []
     last, size = start, limit
     for _ in range(PAGES):

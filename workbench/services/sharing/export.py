@@ -14,6 +14,8 @@ from pydantic import Field
 from workbench.errors import BadInput
 from workbench.model import Level, Wire, iso
 from workbench.ops import Ctx, op
+from workbench.rules.secrets.executed import with_masks
+from workbench.store import rolled_up
 from workbench.store.base import Reader, Row
 from workbench.store.queries import Query, beside
 
@@ -25,9 +27,14 @@ PAGE = 100
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """How a cell begins that a spreadsheet reads as a formula. An apostrophe is written before it, and before those that
 would be taken for one written here."""
-JSON_COLUMNS = frozenset({"capabilities", "metadata", "data"})
+JSON_COLUMNS = frozenset(
+    {
+        *("capabilities", "metadata", "data"),
+        *("dependencies", "run", "check", "needs", "no_retry", "result_data", "artifacts"),
+    }
+)
 
-Resource = Literal["agents", "teams", "contexts", "sessions", "projects", "events"]
+Resource = Literal["agents", "teams", "contexts", "sessions", "projects", "tasks", "events"]
 Format = Literal["csv", "json"]
 
 
@@ -41,12 +48,16 @@ class Export(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """How a resource is exported: a query that continues after `key`, and the columns in order."""
+    """How a resource is exported: a query that continues after `key`, and the columns in order.
+
+    Columns in `masked` are stored as they were given, so secrets in them are masked here.
+    """
 
     query: Query
     key: str
     start: int | str
     columns: tuple[str, ...]
+    masked: frozenset[str] = frozenset()
 
 
 _TIMES = ("created_at", "updated_at")
@@ -73,6 +84,19 @@ _SHEETS: Mapping[Resource, Sheet] = {
             *("expires_at", "registered_at", "last_heartbeat"),
         ),
     ),
+    "tasks": Sheet(
+        SQL.tasks,
+        "id",
+        0,
+        (
+            *("id", "title", "description", "persona_id", "priority", "dependencies", "parent_task_id", "plan", "name"),
+            *("target_worktree", "reserved_for", "run", "check", "done_when", "needs", "max_retries", "lease_seconds"),
+            *("context_ref", "metadata", "session_id", "session", "on_failure", "no_retry", "due", "approved"),
+            *("status", "assigned_agent_id", "retry_count", "not_before", "progress", "result_data", "artifacts"),
+            *("error_message", "evidence", "created_by", "created_at", "started_at", "completed_at"),
+        ),
+        masked=frozenset({"title", "description", "run", "check", "metadata"}),
+    ),
     "events": Sheet(SQL.events, "id", 0, ("id", "at", "kind", "actor", "subject", "session", "data")),
 }
 
@@ -94,13 +118,17 @@ async def export(
 def _records(tx: Reader, sheet: Sheet) -> Iterator[dict[str, Any]]:
     """The rows in order, read in pages so that a large table is never in memory as a whole."""
     after = sheet.start
+    if sheet.query is SQL.events:
+        yield from (_record(sheet, row) for row in rolled_up.all_events(tx))
+        after = rolled_up.last_id(tx)
     while rows := tx.all(sheet.query, after=after, limit=PAGE):
-        yield from (_record(sheet.columns, row) for row in rows)
+        yield from (_record(sheet, row) for row in rows)
         after = rows[-1][sheet.key]
 
 
-def _record(columns: Sequence[str], row: Row) -> dict[str, Any]:
-    return {column: _plain(column, row[column]) for column in columns}
+def _record(sheet: Sheet, row: Row) -> dict[str, Any]:
+    values = {column: _plain(column, row[column]) for column in sheet.columns}
+    return values | {column: with_masks(values[column]) for column in sheet.masked}
 
 
 def _plain(column: str, value: Any) -> Any:
@@ -108,7 +136,9 @@ def _plain(column: str, value: Any) -> Any:
         return None
     if column in JSON_COLUMNS:
         return json.loads(value)
-    is_time = column.endswith("_at") or column in ("at", "last_heartbeat")
+    if column == "approved":
+        return bool(value)
+    is_time = column.endswith("_at") or column in ("at", "last_heartbeat", "not_before")
     return iso(value) if is_time else value
 
 
@@ -137,7 +167,7 @@ def _csv(columns: Sequence[str], records: Iterator[dict[str, Any]]) -> Iterator[
     """Lines of RFC 4180, a header first."""
     yield _line(columns)
     for record in records:
-        yield _line([_cell(record[column]) for column in columns])
+        yield _line([_cell(column, record[column]) for column in columns])
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -146,9 +176,10 @@ def _line(cells: Sequence[str]) -> str:
     return out.getvalue()
 
 
-def _cell(value: Any) -> str:
+def _cell(column: str, value: Any) -> str:
     """A value as text that a spreadsheet does not read as a formula."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    is_text = isinstance(value, str) and column not in JSON_COLUMNS
+    text = value if is_text else json.dumps(value, ensure_ascii=False)
     return f"'{text}" if text.lstrip("'").startswith(FORMULA) else text

@@ -11,17 +11,19 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import BadInput
-from workbench.model import SECOND, Access, GrantedAccess, Registration, Role
+from workbench.model import SECOND, Access, GrantedAccess, Int64, OnFailure, Registration, Role, TaskState
 from workbench.ops import problems_of
 from workbench.rules.naming import Description, Name
+from workbench.rules.tasks.check import Evidence
 from workbench.rules.wire import json_safety
 from workbench.services.sharing.contexts import Metadata, Title
 from workbench.services.sharing.export import FORMULA, JSON_COLUMNS, LARGEST, Format
+from workbench.services.tasks import task
 
 R = TypeVar("R", bound="FileRow")
 
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
-Importable = Literal["projects", "sessions", "teams", "agents", "contexts"]
+Importable = Literal["projects", "sessions", "teams", "agents", "contexts", "tasks"]
 MOST_PROBLEMS = 20
 """Problems in one error; a file with the wrong columns has one for each row."""
 
@@ -84,6 +86,49 @@ class AgentRow(FileRow):
     expires_at: AwareDatetime | None = None
     registered_at: AwareDatetime | None = None
     last_heartbeat: AwareDatetime | None = None
+
+
+class TaskRow(FileRow):
+    """A task. `id` is what other rows of the file call it; here it gets a new one. Without a status it is pending."""
+
+    id: Int64 | None = None
+    title: task.Title
+    description: task.Description = ""
+    persona_id: str
+    priority: task.Priority = 500
+    dependencies: task.Dependencies = []
+    parent_task_id: Int64 | None = None
+    plan: Id | None = None
+    name: Id | None = None
+    target_worktree: str | None = None
+    reserved_for: str | None = None
+    run: task.Run = None
+    check: task.Check = None
+    done_when: task.Done = None
+    needs: task.Needed = None
+    max_retries: task.Retries = None
+    lease_seconds: task.LeaseSeconds = None
+    context_ref: task.ContextRef = None
+    metadata: task.Metadata = Field(default_factory=dict)
+    session_id: str | None = None
+    session: str | None = None
+    on_failure: task.Policy = OnFailure.BLOCK
+    no_retry: task.NoRetry = []
+    due: task.Due = None
+    approved: bool = True
+    status: TaskState = TaskState.PENDING
+    assigned_agent_id: str | None = None
+    retry_count: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    not_before: AwareDatetime | None = None
+    progress: Annotated[int, Field(ge=0, le=100)] = 0
+    result_data: Any = None
+    artifacts: list[str] = []
+    error_message: Annotated[str | None, Field(max_length=100_000)] = None
+    evidence: Evidence | None = None
+    created_by: str | None = None
+    created_at: AwareDatetime | None = None
+    started_at: AwareDatetime | None = None
+    completed_at: AwareDatetime | None = None
 
 
 def rows(model: type[R], format: Format, content: str) -> list[R]:

@@ -17,10 +17,10 @@ from workbench.rules import access
 from workbench.services.agents import grants
 from workbench.services.agents.grants import Grant
 from workbench.services.agents.rows import agent_by_uid
-from workbench.services.sharing import contexts, import_file
+from workbench.services.sharing import contexts, import_file, imported_tasks
 from workbench.services.sharing.contexts import ContextStamp, NewContext
 from workbench.services.sharing.export import Format
-from workbench.services.sharing.import_file import AgentRow, ContextRow, FileRow, Importable, SpaceRow, micros
+from workbench.services.sharing.import_file import AgentRow, ContextRow, FileRow, Importable, SpaceRow, TaskRow, micros
 from workbench.services.spaces import space
 from workbench.services.spaces.projects import PROJECT, require_project
 from workbench.services.spaces.sessions import SESSION, require_session
@@ -64,6 +64,7 @@ class _Import:
     authorless: int = 0
     unplaced: int = 0
     pending: int = 0
+    told: list[str] = field(default_factory=list)
 
     def remarks(self) -> list[str]:
         """Sentences for the user."""
@@ -75,15 +76,15 @@ class _Import:
             ),
             ("Registrations that waited for a decision, and are left out: {}.", self.pending),
         ]
-        return [sentence.format(number) for sentence, number in remarks if number]
+        return [*(sentence.format(number) for sentence, number in remarks if number), *self.told]
 
 
 @dataclass(frozen=True, slots=True)
 class _Importer(Generic[R]):
-    """How rows are imported. `add` returns what the user calls a row, or None for one that is here already."""
+    """How the rows of a file are imported."""
 
     model: type[R]
-    add: Callable[[_Import, R], str | None]
+    add_all: Callable[[_Import, Sequence[R]], None]
 
 
 @op(allow=Level.OPERATOR, tool=False, command="import")
@@ -96,15 +97,16 @@ async def import_records(
 ) -> ImportedRecords:
     """Add the rows of an exported file that are not here yet: all of them, or none, with every problem by its row.
 
-    Projects, sessions and teams are known by id or name, agents by their agent_id, contexts by id. Agents come without
-    tokens: issue_token gives them new ones.
+    Projects, sessions and teams are known by id or name, agents by their agent_id, contexts by id, tasks by plan and
+    name or by when they were created. Agents come without tokens (issue_token gives them new ones), and open tasks are
+    pending.
     """
     importer = _IMPORTERS[resource]
     rows = await asyncio.to_thread(import_file.rows, importer.model, format, content)
 
     def change(tx: Tx) -> ImportedRecords:
         doing = _Import(tx, ctx)
-        _add_all(doing, rows, importer.add)
+        importer.add_all(doing, rows)
         outcome = {"added": doing.added, "present": doing.present, "notes": doing.remarks()}
         result = ImportedRecords(resource=resource, dry_run=dry_run, **outcome)
         if dry_run:
@@ -117,25 +119,29 @@ async def import_records(
         return done.result
 
 
-def _add_all(doing: _Import, rows: Sequence[R], add: Callable[[_Import, R], str | None]) -> None:
+def _each(add: Callable[[_Import, R], str | None]) -> Callable[[_Import, Sequence[R]], None]:
     """Add rows one by one, and collect what is wrong with them.
 
-    Raises:
-        BadInput: ``IMPORT_INVALID``.
+    Args:
+        add: returns what the user calls a row, or None for one that is here already.
     """
-    problems: list[dict[str, Any]] = []
-    for number, row in enumerate(rows, 1):
-        try:
-            label = add(doing, row)
-        except WorkbenchError as error:
-            problems.append(import_file.problem(number, error.code, error.message.rstrip(".")))
-            continue
-        if label is None:
-            doing.present += 1
-        else:
-            doing.added.append(label)
-    if problems:
-        raise import_file.invalid(problems)
+
+    def add_all(doing: _Import, rows: Sequence[R]) -> None:
+        problems: list[dict[str, Any]] = []
+        for number, row in enumerate(rows, 1):
+            try:
+                label = add(doing, row)
+            except WorkbenchError as error:
+                problems.append(import_file.problem(number, error.code, error.message.rstrip(".")))
+                continue
+            if label is None:
+                doing.present += 1
+            else:
+                doing.added.append(label)
+        if problems:
+            raise import_file.invalid(problems)
+
+    return add_all
 
 
 def _add_project(doing: _Import, row: SpaceRow) -> str | None:
@@ -235,6 +241,14 @@ def _add_context(doing: _Import, row: ContextRow) -> str | None:
     return row.title or written.id
 
 
+def _add_tasks(doing: _Import, rows: Sequence[TaskRow]) -> None:
+    def session_of(row: TaskRow) -> str | None:
+        return _place(doing.tx, SESSION, require_session, row.session_id, row.session)
+
+    tasks = imported_tasks.add(doing.tx, doing.ctx, rows, session_of)
+    doing.added, doing.present, doing.told = tasks.added, tasks.present, tasks.remarks
+
+
 def _is_here(tx: Reader, kind: SpaceKind[M], space_id: str) -> bool:
     """Whether there is a space with an id, deleted or not."""
     rows = [space.find(tx, kind, space_id, deleted=deleted) for deleted in (False, True)]
@@ -254,9 +268,10 @@ def _place(
 
 
 _IMPORTERS: Mapping[Importable, _Importer[Any]] = {
-    "projects": _Importer(SpaceRow, _add_project),
-    "sessions": _Importer(SpaceRow, _add_session),
-    "teams": _Importer(SpaceRow, _add_team),
-    "agents": _Importer(AgentRow, _add_agent),
-    "contexts": _Importer(ContextRow, _add_context),
+    "projects": _Importer(SpaceRow, _each(_add_project)),
+    "sessions": _Importer(SpaceRow, _each(_add_session)),
+    "teams": _Importer(SpaceRow, _each(_add_team)),
+    "agents": _Importer(AgentRow, _each(_add_agent)),
+    "contexts": _Importer(ContextRow, _each(_add_context)),
+    "tasks": _Importer(TaskRow, _add_tasks),
 }

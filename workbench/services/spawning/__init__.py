@@ -15,11 +15,14 @@ exists nowhere else.
 - `spawn`: the operations that spawn and restart agents
 - `fallback`: another profile for agents whose own is held
 - `manual`: workers that a person runs by hand
+- `elsewhere`: workers of machines that share no path with the project
+- `terms`: what such a worker is told of how it works
 - `unattended`: open tasks that no agent is left to do
 """
 
 from workbench.services.spawning import (
     definition,
+    elsewhere,
     fallback,
     launch,
     manual,
@@ -30,6 +33,7 @@ from workbench.services.spawning import (
     request,
     spawn,
     startup,
+    terms,
     unattended,
     workplace,
     workplace_shown,
@@ -37,6 +41,7 @@ from workbench.services.spawning import (
 
 __all__ = [
     "definition",
+    "elsewhere",
     "fallback",
     "launch",
     "manual",
@@ -47,6 +52,7 @@ __all__ = [
     "request",
     "spawn",
     "startup",
+    "terms",
     "unattended",
     "workplace",
     "workplace_shown",

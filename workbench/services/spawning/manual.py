@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -36,7 +36,7 @@ from workbench.services.spawning.request import (
     Tools,
     WorkplaceKeys,
 )
-from workbench.services.spawning.spawn import approve_if_auto
+from workbench.services.spawning.spawn import admitting_actor
 from workbench.services.spawning.startup import WorkerStart
 
 
@@ -85,9 +85,9 @@ async def enlist_worker(
     own = who.definition
     setup = await definitions.setup(ctx, request, snapshot, own.self_tools) if snapshot and own else None
     token = access.new_token("wba")
-    registering = ctx.write(lambda tx: add_pending(tx, ctx, token=token, profile=profile, **who.registration))
-    registration = allow_admitted(ctx, await registering)
-    agent_id, _ = await approve_if_auto(ctx, registration, "auto")
+    origin: dict[str, Any] = {"profile": profile, "admitted_by": admitting_actor(ctx, "auto")}
+    registering = ctx.write(lambda tx: add_pending(tx, ctx, token=token, **origin, **who.registration))
+    agent_id = allow_admitted(ctx, await registering).agent_id
     if setup is not None:
         await ctx.write(lambda tx: definitions.record(tx, require_agent(tx, agent_id)["id"], setup))
     place = await ctx.read(lambda tx: places.place(tx, ctx, who.worktree))

@@ -54,7 +54,7 @@ async def of_agent(ctx: Ctx, agent_uid: str) -> AgentKeys:
 async def _read(ctx: Ctx, agent_uid: str) -> AgentKeys:
     spawn = await ctx.read(lambda tx: tx.one(SQL.get, agent=agent_uid))
     if spawn is None:
-        return {}
+        return await _of_elsewhere(ctx, agent_uid)
     request = SpawnRequest.of(spawn)
     profile = await asyncio.to_thread(profiles.load, ctx.settings, request.profile)
     providers = providers_of(profile)
@@ -71,6 +71,15 @@ async def _read(ctx: Ctx, agent_uid: str) -> AgentKeys:
     left = providers - own.keys() - defined.keys()
     others = await person_keys(ctx, chosen, left) if left else {}
     return {**others, **defined, **own}
+
+
+async def _of_elsewhere(ctx: Ctx, agent_uid: str) -> AgentKeys:
+    """The person's keys for a worker of a machine without a clone; none for other agents that were not spawned."""
+    worker = await ctx.read(lambda tx: tx.one(SQL.elsewhere, agent=agent_uid))
+    if worker is None:
+        return {}
+    providers = providers_of(await asyncio.to_thread(profiles.load, ctx.settings, worker["profile"]))
+    return await person_keys(ctx, os.environ, providers) if providers else {}
 
 
 async def _of_definition(

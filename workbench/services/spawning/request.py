@@ -18,7 +18,7 @@ from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
 from workbench.model import Int64, Json
 from workbench.ops import Ctx
 from workbench.ops.duties import recovers
-from workbench.rules.profile import RESERVED
+from workbench.rules.profile import RESERVED, Profile
 from workbench.rules.workplace import as_json, parse
 from workbench.services.access import secret_marks
 from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
@@ -193,12 +193,15 @@ async def check_profile(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot | No
     if wants != bool(request.function) or (request.function and not _FUNCTION.fullmatch(request.function)):
         what = "a function, as package.module:name" if wants else "no function"
         raise BadInput("BAD_FUNCTION", f"The profile {profile.name} takes {what}.")
-    if profile.command is not None:
-        return Checked({SUPERVISED: True}, fit)
-    if request.task_id is not None:
+    if profile.command is None and request.task_id is not None:
         task_id = request.task_id
         _require_command(await ctx.read(lambda tx: visible_row(tx, ctx.caller, task_id)), profile.name)
-    return Checked({COMMANDS_ONLY: True}, fit)
+    return Checked(capabilities_of(profile), fit)
+
+
+def capabilities_of(profile: Profile) -> dict[str, bool]:
+    """What an agent with a profile can do: a profile without a command runs those of tasks, and does no others."""
+    return {COMMANDS_ONLY if profile.command is None else SUPERVISED: True}
 
 
 def _require_command(task: Row, profile: str) -> None:

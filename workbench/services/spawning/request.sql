@@ -8,6 +8,11 @@ SELECT s.*, a.assigned_agent_id, a.name, a.persona_id, a.assigned_worktree, a.re
 FROM spawns s JOIN agents a ON a.id = s.agent_id
 WHERE s.agent_id = :agent;
 
+-- name: elsewhere
+-- A worker of a machine without a clone.
+SELECT w.machine, w.profile, a.assigned_agent_id, a.persona_id, a.assigned_worktree
+FROM machine_workers w JOIN agents a ON a.id = w.agent_id WHERE w.agent_id = :agent;
+
 -- name: busy
 SELECT s.agent_id, s.spawned_by FROM spawns s LEFT JOIN processes p ON p.agent_id = s.agent_id
 WHERE (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -14,7 +14,6 @@ from workbench.model import Level, Registration, Role, SelfTools, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
-from workbench.services import approvals
 from workbench.services.agents.register import Registered, add_pending, allow_admitted
 from workbench.services.agents.rows import require_agent
 from workbench.services.definitions import changes
@@ -118,18 +117,18 @@ async def spawn_agent(
 
 async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: Environment, approve: str) -> Spawned:
     """Register an agent and start it."""
-    registration, agent_uid, at_once = await _register(ctx, who, request)
+    registration, agent_uid, at_once = await _register(ctx, who, request, admitting_actor(ctx, approve))
+    status = registration.status
+    question = registration.approval_id if status is Registration.PENDING else None
     try:
         await asyncio.to_thread(processes.save_environment, ctx.settings, agent_uid, environment)
-        agent_id, status = await approve_if_auto(ctx, registration, approve)
-        question = registration.approval_id if status is Registration.PENDING else None
         pid = await launch(ctx, agent_uid) if at_once else None
     except (WorkbenchError, OSError) as error:
         reason = error.message if isinstance(error, WorkbenchError) else str(error)
         await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
         await asyncio.to_thread(processes.remove_environment, ctx.settings, agent_uid)
         raise
-    agent = await ctx.read(lambda tx: require_agent(tx, agent_id))
+    agent = await ctx.read(lambda tx: require_agent(tx, registration.agent_id))
     installs = await asyncio.to_thread(told_installs, ctx.settings, who.workplace)
     spawned = await _describe(ctx, agent, status, pid, [*who.workplace.warnings, *installs, *who.unused], question)
     return spawned.model_copy(update={"opens": who.workplace.opened})
@@ -200,7 +199,20 @@ async def _restart(ctx: Ctx, agent: Row, also: Callable[[Tx], None]) -> int | No
     return await launch(ctx, agent_uid) if await ctx.write(change) else None
 
 
-async def _register(ctx: Ctx, who: Newcomer, request: SpawnRequest) -> tuple[Registered, str, bool]:
+def admitting_actor(ctx: Ctx, approve: str) -> str | None:
+    """The actor that admits an agent at once, if the operator starts it and chose that.
+
+    Raises: as `Allowlist.require_writable`.
+    """
+    if approve != "auto" or ctx.caller.level is not Level.OPERATOR:
+        return None
+    ctx.allowlist.require_writable()
+    return SPAWN
+
+
+async def _register(
+    ctx: Ctx, who: Newcomer, request: SpawnRequest, admitted_by: str | None
+) -> tuple[Registered, str, bool]:
     """Register an agent and queue it, in one transaction; also its internal id, and whether it got a slot."""
 
     def change(tx: Tx) -> tuple[Registered, str, bool]:
@@ -212,7 +224,8 @@ async def _register(ctx: Ctx, who: Newcomer, request: SpawnRequest) -> tuple[Reg
                 "Terminate one, or wait until one ends.",
             )
         token, parent = access.new_token("wba"), ctx.caller.agent
-        registration = add_pending(tx, ctx, token=token, parent=parent, profile=request.profile, **who.registration)
+        origin: dict[str, Any] = {"parent": parent, "profile": request.profile, "admitted_by": admitted_by}
+        registration = add_pending(tx, ctx, token=token, **origin, **who.registration)
         agent: str = require_agent(tx, registration.agent_id)["id"]
         values = {"agent": agent, "profile": request.profile, "request": request.as_json(), "parent": parent}
         tx.run(SQL.add, values, machine=ctx.local.machine.name, now=tx.now)
@@ -220,14 +233,6 @@ async def _register(ctx: Ctx, who: Newcomer, request: SpawnRequest) -> tuple[Reg
 
     registration, agent_uid, at_once = await ctx.write(change)
     return allow_admitted(ctx, registration), agent_uid, at_once
-
-
-async def approve_if_auto(ctx: Ctx, registration: Registered, approve: str) -> tuple[str, Registration]:
-    """Approve a registration at once if the operator chose that; the agent's id and registration status."""
-    if approve != "auto" or ctx.caller.level is not Level.OPERATOR:
-        return registration.agent_id, registration.status
-    decision = await approvals.approve(ctx.of(replace(ctx.caller, name=SPAWN)), registration.approval_id)
-    return decision.outcome["agent_id"], Registration(decision.outcome["status"])
 
 
 async def _describe(

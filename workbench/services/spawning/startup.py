@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import urlsplit
+from typing import Self
+from urllib.parse import SplitResult, urlsplit
 
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.gpus import Gpu
@@ -29,9 +30,25 @@ from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import SpawnRequest
 from workbench.services.worktrees.places import find_included, included_secrets
 from workbench.state.home import expanded
+from workbench.state.settings import Settings
 from workbench.store.base import Tx
 from workbench.worker import person
 from workbench.worker.startup import Preparation, WorkerConfig, WorktreePlace
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where a worker reaches its server; `file`: the project's `server.json`, if they are on one machine."""
+
+    url: str
+    mcp_url: str
+    file: Path | None = None
+
+    @classmethod
+    def here(cls, ctx: Ctx) -> Self:
+        """The address of this server."""
+        assert ctx.local.server is not None, "it needs the server"
+        return cls(ctx.local.server.url, ctx.local.server.mcp_url, ctx.settings.server_file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +110,33 @@ async def variables(ctx: Ctx, workplace: Workplace) -> dict[str, str]:
 def worker_config(
     ctx: Ctx, request: SpawnRequest, place: WorktreePlace | None, repository: Repository | None, start: WorkerStart
 ) -> WorkerConfig:
-    """Build the configuration of a worker. Blocks."""
-    assert ctx.local.server is not None, "it needs the server"
-    settings, profile = ctx.settings, profiles.load(ctx.settings, request.profile)
+    """Build the configuration of a worker of this machine. Blocks."""
+    profile = profiles.load(ctx.settings, request.profile)
+    return config_of(ctx.settings, ServerAddress.here(ctx), profile, request, place, repository, start)
+
+
+def config_of(
+    settings: Settings,
+    server: ServerAddress,
+    profile: Profile,
+    request: SpawnRequest,
+    place: WorktreePlace | None,
+    repository: Repository | None,
+    start: WorkerStart,
+) -> WorkerConfig:
+    """Build the configuration of a worker. Blocks.
+
+    Args:
+        settings: those of the machine where it works.
+    """
     return WorkerConfig(
-        url=ctx.local.server.url,
+        url=server.url,
         token=start.token,
         scratch=start.scratch,
-        box=_box(ctx, profile, place, repository, start),
+        box=_box(settings, server, profile, place, repository, start),
         project=settings.project,
         profile=profile,
-        agent_mcp_url=ctx.local.server.mcp_url,
+        agent_mcp_url=server.mcp_url,
         worktree=place,
         definition=start.definition,
         models=start.models,
@@ -113,10 +146,10 @@ def worker_config(
         environment=start.environment,
         secret_variables=(*request.secret, *workplaces.secret_variables(start.workplace)),
         included_secrets=start.included_secrets,
-        preparation=_preparation(ctx, place, start.workplace),
+        preparation=_preparation(settings, place, start.workplace),
         missing=start.confinement.missing,
-        mcp_url=ctx.local.server.mcp_url if request.mcp else None,
-        server_file=settings.server_file,
+        mcp_url=server.mcp_url if request.mcp else None,
+        server_file=server.file,
         heartbeat_seconds=settings.heartbeat_seconds,
         patience_seconds=settings.worker_patience_seconds,
         grace_seconds=settings.terminate_grace_seconds / 4,
@@ -156,23 +189,22 @@ async def repository_of(ctx: Ctx, place: WorktreePlace | None) -> Repository | N
 
 
 def _box(
-    ctx: Ctx, profile: Profile, place: WorktreePlace | None, repository: Repository | None, start: WorkerStart
+    settings: Settings,
+    server: ServerAddress,
+    profile: Profile,
+    place: WorktreePlace | None,
+    repository: Repository | None,
+    start: WorkerStart,
 ) -> Box:
     """The box of an agent's commands. Without a worktree, they can write only to their scratch directory, and read the
     project except its entries that begin with a dot. The programs and ports of its definition's MCP servers are added:
     the operator trusts those."""
-    settings = ctx.settings
-    assert ctx.local.server is not None, "it needs the server"
-    own = urlsplit(ctx.local.server.url)
+    own = urlsplit(server.url)
+    own_port, is_far = _port_of(own), server.file is None and own.hostname not in LOOPBACK
     to_server = "server" in profile.connect or bool(start.models)
-    servers = [server.server for server in start.definition.servers.values()] if start.definition else []
+    servers = [one.server for one in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]
-    read += [
-        path
-        for server in servers
-        if isinstance(server, StdioServer)
-        for path in profiles.server_places(settings, server)
-    ]
+    read += [path for one in servers if isinstance(one, StdioServer) for path in profiles.server_places(settings, one)]
     if place is None:
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
     box = sandbox.box(
@@ -183,8 +215,10 @@ def _box(
         scratch=start.scratch,
         read=read,
         connect=[*(port for port in profile.connect if port != "server"), *_ports(servers)],
-        private=[own.netloc] if to_server and own.hostname not in LOOPBACK else (),
-        forward=[own.port or 0] if to_server else (),
+        private=[own.netloc if own.port else f"{own.netloc}:{own_port}"]
+        if to_server and own.hostname not in LOOPBACK
+        else (),
+        forward=[own_port] if to_server and not is_far else (),
         project=repository.root if repository else None,
         workplace=start.workplace,
         gpu=start.gpu,
@@ -194,9 +228,8 @@ def _box(
     return box
 
 
-def _preparation(ctx: Ctx, place: WorktreePlace | None, workplace: Workplace) -> Preparation:
+def _preparation(settings: Settings, place: WorktreePlace | None, workplace: Workplace) -> Preparation:
     """What a worker does before each attempt. Blocks."""
-    settings = ctx.settings
     environment = workplaces.environment_of(settings, workplace)
     name = place.name if place and workplace.setup else None
     return Preparation(
@@ -212,5 +245,8 @@ def _preparation(ctx: Ctx, place: WorktreePlace | None, workplace: Workplace) ->
 def _ports(servers: Iterable[StdioServer | HttpServer]) -> Iterator[int]:
     for server in servers:
         if isinstance(server, HttpServer):
-            address = urlsplit(server.url)
-            yield address.port or (443 if address.scheme == "https" else 80)
+            yield _port_of(urlsplit(server.url))
+
+
+def _port_of(address: SplitResult) -> int:
+    return address.port or (443 if address.scheme == "https" else 80)

@@ -228,6 +228,11 @@ def require_supervisor(tx: Reader, task_id: int, attempt: int, key: str) -> Row:
     return work
 
 
+def is_elsewhere(tx: Reader, agent: str | None) -> bool:
+    """Whether an agent (`agent_uid`) works on a machine without a clone, in a copy of its worktree."""
+    return tx.one(SQL.is_elsewhere, agent=agent) is not None
+
+
 def open_in(tx: Reader, worktree: str) -> list[Row]:
     """The attempts that have begun in a worktree and whose work is not yet put away."""
     return tx.all(SQL.open_in, worktree=worktree)

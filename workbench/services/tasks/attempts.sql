@@ -45,6 +45,9 @@ VALUES (:task_id, :attempt, :agent, :key_hash, 'waiting') ON CONFLICT (task_id, 
 {{work}}
 WHERE w.task_id = :task_id AND w.attempt = :attempt;
 
+-- name: is_elsewhere
+SELECT 1 AS found FROM machine_workers WHERE agent_id = CAST(:agent AS TEXT);
+
 -- name: open_in
 {{work}}
 WHERE w.worktree = :worktree AND w.state = 'open' ORDER BY w.task_id, w.attempt;

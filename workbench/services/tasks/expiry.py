@@ -9,7 +9,7 @@ from workbench.model import SECOND
 from workbench.ops import SYSTEM, Ctx
 from workbench.services.tasks.attempts import Failure, after_failure
 from workbench.state.settings import Settings
-from workbench.store.base import Reader, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -79,12 +79,23 @@ def expire(tx: Tx, settings: Settings, random: Callable[[], float], *, serving: 
     """
     ended = 0
     for row in tx.all(SQL.expired, now=tx.now, serving=int(serving)):
-        if tx.one(SQL.is_held, task_id=row["id"]):  # the failure of an earlier one may have cancelled it
-            after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random())
-            ended += 1
+        ended += end_lease(tx, settings, row, random)
     for row in tx.all(SQL.rested, now=tx.now):
         end_pause(tx, row["task_id"], row["session_id"] or None)
     return ended
+
+
+def overdue(tx: Reader) -> list[Row]:
+    """The leases that have run out, also of agents whose process is said to run."""
+    return tx.all(SQL.expired, now=tx.now, serving=1)
+
+
+def end_lease(tx: Tx, settings: Settings, row: Row, random: Callable[[], float]) -> bool:
+    """End one of `overdue`; False if its task is no longer held, as the failure of an earlier one may cancel it."""
+    if not tx.one(SQL.is_held, task_id=row["id"]):
+        return False
+    after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random())
+    return True
 
 
 def end_pause(tx: Tx, task_id: int, session: str | None) -> None:

@@ -13,6 +13,7 @@ operations are recorded in a journal before they begin, so that after a crash ea
 - `kept_work`: the work of attempts that did not complete their task, taken off the branch and kept
 - `journal`: file operations in progress, finished or undone after a crash
 - `status`, `conflicts`: changes, differences, predicted merge conflicts
+- `sending`: its branch as a bundle, for its worker on another machine
 - `notebooks`: the outputs of a notebook's cells, before and after
 - `closed`: worktrees that were integrated or discarded
 - `checkouts`: what attempts without a worktree read
@@ -35,6 +36,7 @@ from workbench.services.worktrees import (
     rescue,
     resolve,
     rows,
+    sending,
     status,
     update,
 )
@@ -55,6 +57,7 @@ __all__ = [
     "rescue",
     "resolve",
     "rows",
+    "sending",
     "status",
     "update",
 ]

@@ -103,6 +103,8 @@ def _parts(settings: Settings) -> Iterator[DiskPart]:
         _Kind("worktrees", worktrees, _NEVER, tuple(environments)),
         _Kind("environments in worktrees", environments, "with their worktree"),
         _Kind("repositories of worktrees", _entries(settings.repositories), "with their worktree"),
+        _Kind("bundles of worktrees", _entries(settings.bundles), "with their worktree"),
+        _Kind("artifacts from other machines", _entries(settings.artifacts), "if another attempt completes the task"),
         _Kind("temporary files", _entries(settings.scratch), "second: of closed worktrees", tuple(caches)),
         _Kind("caches of commands", caches, "last: where no command runs"),
         _Kind("gates", [*_entries(settings.gates), *_entries(settings.outer_gates)], "first: what ended gates left"),

@@ -88,6 +88,7 @@ async def remove_files(ctx: Ctx, repository: Repository, place: WorktreeLocation
     await to_thread(repository.remove_worktree, place.path, place.git_dir)
     await to_thread(remove_link, ctx.settings, place)
     await to_thread(remove_tree, place.scratch)
+    await to_thread(remove_tree, ctx.settings.bundles / place.name)
 
 
 async def finish_removal(ctx: Ctx, repository: Repository, name: str) -> None:

@@ -52,7 +52,7 @@ LISTED = frozenset(
     {
         *("approval.requested", "approval.approved", "approval.rejected", "approval.failed"),
         *("context.written", "context.deleted", "context.restored"),
-        *("plan.created", "task.created"),
+        *("plan.created", "task.created", "task.imported"),
         *("personality.published", "personality.forgotten"),
         *("worktree.created", "worktree.discarded", "worktree.integrated"),
     }

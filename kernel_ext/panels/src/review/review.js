@@ -9,6 +9,7 @@ import { commentForm, currentPlace, draftRow, place, sentRow } from "./comments.
 import { requestsOf } from "./requested.js";
 
 const PREFERRED = "implementer";
+const SENT = ["path", "side", "line", "end_line", "text"];
 const OPEN = new Set(["pending", "claimed", "in_progress"]);
 
 export class Review {
@@ -120,14 +121,23 @@ export class Review {
   drawIn(file, withOld = true) {
     const forms = new Set([this.writing, ...this.editing.values()].map((open) => open?.element));
     for (const row of file.element.querySelectorAll(".wb-comment-row")) if (!forms.has(row)) row.remove();
-    for (const request of requestsOf(this.desk.store.tables, this.name)) this.drawSent(file, request, withOld);
-    for (const draft of this.mine) if (draft.path === file.path) this.drawDraft(file, draft);
+    const requests = requestsOf(this.desk.store.tables, this.name);
+    for (const request of requests) this.drawSent(file, request, withOld);
+    for (const draft of this.mine) {
+      if (draft.path === file.path && !this.hasArrived(draft, requests)) this.drawDraft(file, draft);
+    }
     if (this.writing?.at.path === file.path) this.keep(file, this.writing.at, this.writing.element);
   }
 
   /** Put a form where it belongs, if the lines round it were drawn anew. */
   keep(file, at, element) {
     if (!file.element.contains(element)) place(file, at, element);
+  }
+
+  /** Whether a comment that is being sent is in a request already: rows may come before the answer. */
+  hasArrived(draft, requests) {
+    const isDraft = (comment) => SENT.every((field) => comment[field] === draft[field]);
+    return this.requests.busy && requests.some(({ comments }) => comments.some(isDraft));
   }
 
   drawSent(file, request, withOld) {

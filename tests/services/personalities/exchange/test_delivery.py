@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from tests.services.personalities.nodes import NEW, Here, Other, event
 from workbench.errors import Refused, Unavailable
 from workbench.koi.envelope import signed
 from workbench.koi.incoming import opened
+from workbench.koi.nodes import EdgeType
 from workbench.koi.payloads import EventsPayload, FetchManifests, ManifestsPayload
 from workbench.koi.requests import KoiPeer
 from workbench.services.personalities.exchange import delivery, reconciliation
@@ -34,6 +35,7 @@ class Picky:
         to_all: the answer to every request with events or without.
         accepted: the names of the personalities of which it has accepted events, in order.
         requests: how many it has received.
+        meanwhile: what happens while it answers.
     """
 
     node: Other
@@ -42,6 +44,7 @@ class Picky:
     to_all: Answer | None = None
     accepted: list[str] = field(default_factory=list)
     requests: int = 0
+    meanwhile: Callable[[], Awaitable[object]] | None = None
     url: str = ""
 
     @property
@@ -55,6 +58,8 @@ class Picky:
     async def answer(self, raw: bytes) -> bytes:
         """The response to an envelope."""
         self.requests += 1
+        if self.meanwhile is not None:
+            await self.meanwhile()
         payload = opened(raw).envelope.payload
         if isinstance(payload, FetchManifests):
             return response(signed(self.node.identity, ManifestsPayload(manifests=[]), self.here.rid))
@@ -122,6 +127,18 @@ async def test_events_wait_if_the_peer_rejects_every_request(here: Here, picky: 
     assert picky.accepted == ["one", "two"]
 
 
+@pytest.mark.parametrize("answer", [BAD_SIGNATURE, FAILED])
+async def test_an_event_is_not_blamed_for_what_has_just_ended(here: Here, picky: Picky, answer: Answer) -> None:
+    async def recovers() -> None:
+        picky.to_all = answer if picky.requests == 1 else None
+
+    picky.meanwhile = recovers
+    await here.publish("one")
+    await picky.deliver()
+    assert picky.accepted == ["one"]
+    assert await rejections(here) == {}
+
+
 @pytest.mark.parametrize(("answer", "is_sent_again"), [(FAILED, True), (NEVER, False), (BAD_SIGNATURE, False)])
 async def test_a_comparison_resends_the_events_that_a_peer_failed_to_accept(
     here: Here, picky: Picky, answer: Answer, is_sent_again: bool
@@ -134,3 +151,18 @@ async def test_a_comparison_resends_the_events_that_a_peer_failed_to_accept(
     await picky.deliver()
     assert picky.accepted == (["bad"] if is_sent_again else [])
     assert set(await rejections(here)) == (set() if is_sent_again else {"bad"})
+
+
+async def test_what_is_published_after_a_peer_began_to_poll_waits_though_an_event_is_on_its_way(
+    here: Here, ada: Other, picky: Picky
+) -> None:
+    async def polls_from_now_on() -> None:
+        here.clock.forward(1)
+        await here.receive(ada, ada.edge(here.rid, ada.rid, edge_type=EdgeType.POLL))
+        await here.publish("later")
+
+    picky.meanwhile = polls_from_now_on
+    await here.publish("early")
+    await picky.deliver()
+    assert picky.accepted == ["early"]
+    assert await here.outbox() == {("ada", "orn:agent.personality:later/1", "NEW")}

@@ -57,6 +57,24 @@ async def approve_edge(node: StockNode, source: str, target: str) -> None:
     await node.until(is_there)
 
 
+async def agree_on_edge(node: StockNode, station: Station, source: str, target: str) -> None:
+    """Return once a stock node and a project have the same approved edge, so that nothing about it is under way.
+
+    A node proposes an edge again that its peer does not show yet. The peer approves that as well, with a date of its
+    own, and whatever is dated before that approval is then ignored.
+    """
+    rid = edge_rid(parse_node(source), parse_node(target))
+
+    async def is_the_same() -> bool:
+        theirs = await node.ask("cached", rid=str(rid))
+        own = await station.workbench.store.read(lambda tx: bundles.find(tx, rid))
+        if theirs is None or own is None:
+            return False
+        return theirs["contents"]["status"] == "APPROVED" and theirs == own.bundle.model_dump(mode="json")
+
+    await node.until(is_the_same)
+
+
 async def is_reachable(station: Station, rid: str) -> bool:
     """Whether a peer of a project has failed in nothing, and has been sent everything."""
     peer = (await station.call("get_peer", peer=rid))["peer"]

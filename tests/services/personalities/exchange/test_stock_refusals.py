@@ -10,7 +10,13 @@ import pytest
 from tests import given
 from tests.oracle import PERSONALITY, Stock
 from tests.services.personalities.exchange.conftest import Network, Station
-from tests.services.personalities.exchange.test_stock_nodes import approve_edge, is_reachable, profile, rid_of
+from tests.services.personalities.exchange.test_stock_nodes import (
+    agree_on_edge,
+    approve_edge,
+    is_reachable,
+    profile,
+    rid_of,
+)
 from workbench.koi.identity import NodeIdentity, load_or_create
 from workbench.koi.nodes import EdgeProfile, EdgeStatus, EdgeType, edge_rid
 from workbench.koi.payloads import EventType, KoiEvent
@@ -46,6 +52,8 @@ async def test_a_project_whose_signature_is_refused_backs_off_and_recovers(netwo
     await ada.publish("helper")
     await approve_edge(coordinator, ada.rid, coordinator.rid)
     await coordinator.knows(rid_of("helper"))
+    await agree_on_edge(coordinator, ada, coordinator.rid, ada.rid)
+    await given.until(lambda: is_reachable(ada, coordinator.rid))  # so that nothing but what follows waits
     own = sign_as(ada, replace(load_or_create(ada.project / "other.pem", "other"), rid=parse_node(ada.rid)))
     await ada.publish("scout")
 
@@ -95,7 +103,7 @@ async def test_an_event_that_a_stock_node_can_never_read_holds_up_no_other(netwo
 async def test_a_project_polls_a_stock_node(network: Network, stock: Stock) -> None:
     coordinator = await stock("coordinator")
     ada = await network("ada", coordinator.url, koi_first_contact_rid=coordinator.rid, koi_poll_seconds=0.2)
-    await approve_edge(coordinator, coordinator.rid, ada.rid)
+    await agree_on_edge(coordinator, ada, coordinator.rid, ada.rid)
     ctx, source, me = ada.workbench._ctx, parse_node(coordinator.rid), parse_node(ada.rid)
     rid = edge_rid(source, me)
     edge = EdgeProfile(

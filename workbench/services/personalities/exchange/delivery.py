@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from workbench.errors import Refused, Unavailable
-from workbench.koi.payloads import ErrorType, EventsPayload
+from workbench.koi.payloads import ErrorType, EventsPayload, KoiEvent
 from workbench.koi.requests import BROADCAST, KoiPeer
 from workbench.ops import Ctx
 from workbench.services.personalities.exchange import handshake
@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 
 async def deliver(ctx: Ctx, peer: KoiPeer) -> None:
-    """Send everything that waits for a peer, in order.
+    """Send everything that waits for a peer, in order, unless the peer fetches it: it may have begun to meanwhile.
 
     Raises: as `PeerClient.exchange`; what was not sent waits.
     """
-    limit = ctx.settings.max_koi_batch_events
-    while waiting := await ctx.read(lambda tx: outbox.first(tx, str(peer.rid), limit)):
+    limit, me = ctx.settings.max_koi_batch_events, str(handshake.present(ctx).identity.rid)
+    while waiting := await ctx.read(lambda tx: outbox.first_to_send(tx, me, str(peer.rid), limit)):
         batch = list(_within(waiting, ctx.settings.max_koi_batch_bytes))
         await _send(ctx, peer, batch)
         event_ids = [event.id for event in batch]
@@ -48,21 +48,37 @@ def _within(waiting: Sequence[WaitingEvent], largest: int) -> Iterator[WaitingEv
 async def _send(ctx: Ctx, peer: KoiPeer, batch: Sequence[WaitingEvent]) -> None:
     """Send events together; one by one if they are rejected together. One that is rejected alone is recorded."""
     events = [one.event for one in batch if one.event is not None]
-    if not events:
+    if not events or (error := await _rejection(ctx, peer, events)) is None:
         return
-    try:
-        await handshake.ask(ctx, peer, BROADCAST, EventsPayload(events=events))
-    except (Refused, Unavailable) as error:
-        if not await _is_about_events(ctx, peer, error):
-            raise
-        if len(batch) > 1:
-            for one in batch:
-                await _send(ctx, peer, [one])
-            return
+    if len(batch) > 1:
+        for one in batch:
+            await _send(ctx, peer, [one])
+        return
+    if not _is_fault_of_events(error):  # all requests may have failed, and no longer did when it was asked
+        error = await _rejection(ctx, peer, events)
+    if error is not None:
         log.warning("%s does not accept an event of %s: %s", peer.rid, events[0].rid, error.message)
         is_final = error.details.get("status") != FAILED
         note = partial(rejections.note, node=str(peer.rid), event=events[0], error=error, is_final=is_final)
         await ctx.write(note)
+
+
+async def _rejection(ctx: Ctx, peer: KoiPeer, events: Sequence[KoiEvent]) -> Refused | Unavailable | None:
+    """Send events; the error if the peer rejects these, and not all requests of this node.
+
+    Raises: as `PeerClient.exchange`.
+    """
+    try:
+        await handshake.ask(ctx, peer, BROADCAST, EventsPayload(events=list(events)))
+    except (Refused, Unavailable) as error:
+        if not await _is_about_events(ctx, peer, error):
+            raise
+        return error
+    return None
+
+
+def _is_fault_of_events(error: Refused | Unavailable) -> bool:
+    return error.details.get("status") in FAULT_OF_EVENTS
 
 
 async def _is_about_events(ctx: Ctx, peer: KoiPeer, error: Refused | Unavailable) -> bool:
@@ -72,7 +88,7 @@ async def _is_about_events(ctx: Ctx, peer: KoiPeer, error: Refused | Unavailable
 
     Raises: as `PeerClient.exchange`.
     """
-    if error.details.get("status") in FAULT_OF_EVENTS:
+    if _is_fault_of_events(error):
         return True
     if error.details.get("status") != FAILED and error.details.get("error") != ErrorType.INVALID_SIGNATURE:
         return False

@@ -56,6 +56,15 @@ def first(tx: Reader, node: str, limit: int) -> list[WaitingEvent]:
     return [_waiting(row) for row in tx.all(SQL.first, node=node, limit=limit)]
 
 
+def first_to_send(tx: Reader, me: str, node: str, limit: int) -> list[WaitingEvent]:
+    """The first events that wait for a node; none if it fetches them by polls.
+
+    Args:
+        me: the RID of this node.
+    """
+    return [] if tx.one(SQL.is_fetched, me=me, node=node) else first(tx, node, limit)
+
+
 def has(tx: Reader, node: str, rid: RID) -> bool:
     """Whether an event about a RID waits for a node."""
     return tx.one(SQL.has, node=node, rid=str(rid)) is not None

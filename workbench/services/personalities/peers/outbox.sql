@@ -17,6 +17,9 @@ SELECT o.id, o.rid, o.event_type, b.manifest, b.contents, t.manifest_at AS forgo
 FROM koi_outbox o LEFT JOIN koi_bundles b ON b.rid = o.rid LEFT JOIN koi_tombstones t ON t.rid = o.rid
 WHERE o.node = :node ORDER BY o.id LIMIT CAST(:limit AS {{big}});
 
+-- name: is_fetched
+SELECT e.rid FROM koi_edges e WHERE e.source = :me AND e.target = :node AND e.edge_type = 'POLL';
+
 -- name: has
 SELECT o.id FROM koi_outbox o WHERE o.node = :node AND o.rid = :rid;
 

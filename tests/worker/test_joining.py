@@ -1,0 +1,342 @@
+"""Workers on a machine without the project: a real process in a directory of its own, which has only the address."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import ssl
+import subprocess
+import sys
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests import given
+from tests.code_blocks import code_blocks, run_commands
+from tests.conftest import Served, git, typed
+from tests.shells.models.upstream import says, upstream
+from tests.worker.faulty_proxy import FaultyProxy
+from workbench.confinement import abilities
+from workbench.confinement.abilities import of as no_landlock
+from workbench.definition_files import model_keys
+from workbench.errors import Unavailable
+from workbench.rules.models.upstream import PROVIDERS
+from workbench.services.processes import sandbox
+from workbench.services.spawning import joining
+from workbench.services.spawning.joining import JoinRequest, join
+from workbench.services.worktrees import sending
+from workbench.state.settings import Settings
+from workbench.trust.withheld import trust, withheld
+from workbench.worker import elsewhere, supervised
+from workbench.worker.startup import WorkerConfig
+from workbench.worker.supervisor import Supervisor
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+
+ROOT = Path(__file__).parents[2]
+
+
+class Elsewhere:
+    """A machine with a directory in which its workers have everything."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    @asynccontextmanager
+    async def worker(self, command: str, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
+        """A worker that a command starts, which is ended if it has not ended itself."""
+        words = [sys.executable, "-P", "-m", "workbench.cli", *shlex.split(command)[1:], *options]
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.place), "PYTHONPATH": str(ROOT)}
+        with (self.place / "log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *words, cwd=self.place, env=environment, stdin=DEVNULL, stdout=log, stderr=log
+            )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
+            sys.stdout.write(self.log)  # shown if the test fails
+
+    @property
+    def log(self) -> str:
+        """What its workers have said."""
+        return (self.place / "log").read_text()
+
+
+@pytest.fixture
+def commands(served: Served) -> dict[str, list[str]]:
+    """The commands of the manual: `here` and `there`, for the port at which the server is."""
+    blocks = [one for one in code_blocks() if (one.path.name, one.heading) == ("machines.md", "Workers elsewhere")]
+    here, there = [block.code for block in blocks if block.reason is None]
+    port = served.info.url.rpartition(":")[2]
+    return {"here": here.splitlines(), "there": there.replace("8765", port).splitlines()}
+
+
+async def test_a_worker_elsewhere_does_tasks_and_gives_back_the_one_that_it_is_ended_in(
+    served: Served, repository: Path, on_disk: Path, commands: dict[str, list[str]]
+) -> None:
+    workbench, gpu, (command,) = served.workbench, Elsewhere(on_disk), commands["there"]
+    await asyncio.to_thread(run_commands, commands["here"], repository)
+    (repository / "token").rename(on_disk / "token")
+    (repository / "base.txt").write_text("of the project\n")
+    git("add", ".", cwd=repository)
+    git("commit", "-qm", "base", cwd=repository)
+    run = f"! ls {repository} 2> listing; cat base.txt > made.txt; echo here >> made.txt"
+    first = await given.task(workbench, "work", run=run)
+    async with gpu.worker(command) as process:
+        (artifact,) = (await given.reached(workbench, first, "completed", "failed"))["artifacts"]
+        commit = artifact.removeprefix("commit:")
+        assert git("show", f"{commit}:made.txt", cwd=repository) == "of the project\nhere"
+        assert git("show", "--format=", "--name-only", commit, cwd=repository).split() == ["listing", "made.txt"]
+        assert "denied" in git("show", f"{commit}:listing", cwd=repository).lower()
+
+        run = "echo 1 > kept; git add .; git commit -qm one; echo 2 > left; echo begun; sleep 600"
+        second = await given.task(workbench, "long", run=run)
+        await given.until(lambda: "| begun" in gpu.log)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 25) == 0
+    task = await given.task_now(workbench, second)
+    assert (task["status"], task["attempts"][0]["outcome"]) == ("pending", "released")
+    kept = await given.until(lambda: kept_files(served, second))
+    assert kept == {"kept", "left"}
+    assert not (workbench.settings.worktree(task["attempts"][0]["worktree"]) / "kept").exists()
+
+
+async def kept_files(served: Served, task_id: int) -> set[str]:
+    """The files that the first attempt at a task changed, once they are kept."""
+    (attempt,) = (await given.task_now(served.workbench, task_id))["attempts"]
+    if attempt["kept"] is None:
+        return set()
+    diff = await served.workbench.call("get_attempt_diff", task_id=task_id, attempt=1)
+    return {file["path"] for file in diff["files"]}
+
+
+@pytest.fixture
+async def proxy(served: Served) -> AsyncIterator[FaultyProxy]:
+    """The link to the server."""
+    async with FaultyProxy(served.info.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def request_of(served: Served) -> Callable[..., JoinRequest]:
+    """A request to join the project by an address, with the token of a machine."""
+    token = (await served.workbench.call("add_machine", name="gpu"))["token"]
+    return lambda url, **more: JoinRequest(url, **{"token": token, "persona_id": "implementer"} | more)
+
+
+@asynccontextmanager
+async def supervising(config: WorkerConfig) -> AsyncIterator[Supervisor]:
+    """A worker in this process, which is stopped at the end."""
+    supervisor = Supervisor(replace(config, heartbeat_seconds=0.1))
+    running = asyncio.create_task(supervisor.run())
+    try:
+        yield supervisor
+    finally:
+        supervisor.stop()
+        await running
+
+
+def place_of(config: WorkerConfig) -> Path:
+    """The directory of its worktree."""
+    assert config.worktree is not None
+    return config.worktree.path
+
+
+async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_command_runs(
+    served: Served,
+    on_disk: Path,
+    proxy: FaultyProxy,
+    request_of: Callable[..., JoinRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sending, "PIECE", 100)
+    monkeypatch.setattr(elsewhere, "PIECE", 100)
+    monkeypatch.setitem(served.workbench.settings.__dict__, "setup", "mkdir out; echo $GREETING > out/ready")
+    monkeypatch.setitem(served.workbench.settings.__dict__, "env", {"GREETING": "hello"})
+    served.workbench.settings.model_fields_set.update(("setup", "env"))
+
+    async def cut(operation: str) -> None:
+        proxy.fail(operation, "dropped")
+        await proxy.until(proxy.failed, operation, 2)
+        proxy.mend(operation)
+
+    config = (await asyncio.gather(cut("read_worktree_bundle"), join(request_of(proxy.url), on_disk)))[1].config
+    assert proxy.passed["read_worktree_bundle"] > 2
+    assert (await join(request_of(proxy.url), on_disk)).config.token == config.token  # the same worker
+    run = "touch begun; until [ -e go ]; do sleep 0.05; done; seq 999 > made; seq 99 > out/big.csv; "
+    run += "grep -q hello out/ready || exit 1; echo out > .gitignore; ln -s /etc/passwd out/link; cat > $WORKBENCH_RESULT <<END\n"
+    run += f'{{"result": {{}}, "artifacts": ["{place_of(config)}/out/big.csv", "out/link", "made"]}}\nEND\n'
+    task_id = await given.task(served.workbench, run=run)
+    async with supervising(config):
+        await given.appeared(place_of(config) / "begun")
+        await cut("heartbeat_and_get_tasks")
+        ends = ("send_worktree_bundle", "import_worktree_bundle", "send_artifact", "finish_attempt")
+        ending = asyncio.gather(*map(cut, ends))
+        await asyncio.sleep(0)
+        (place_of(config) / "go").touch()
+        await ending
+        task = await given.reached(served.workbench, task_id, "completed", "failed")
+    assert (task["status"], len(task["attempts"])) == ("completed", 1), task["error_message"]
+    assert proxy.passed["send_worktree_bundle"] > 3
+    assert (task["artifacts"][:3], proxy.passed["send_artifact"]) == (["out/big.csv", "out/link", "made"], 4)
+    shown = await served.workbench.call("get_task_artifact", task_id=task_id, name="out/big.csv")
+    assert (shown["source"], shown["bytes"]) == ("sent", 288)
+
+
+async def test_a_worker_that_is_stopped_ends_in_time_although_nothing_answers_any_more(
+    served: Served,
+    on_disk: Path,
+    proxy: FaultyProxy,
+    request_of: Callable[..., JoinRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervised, "LEAVE_SECONDS", 0.2)
+    config = (await join(request_of(proxy.url), on_disk)).config
+    await given.task(served.workbench, run="touch begun; exec sleep 600")
+    async with asyncio.timeout(30), supervising(config):
+        await given.appeared(place_of(config) / "begun")
+        for operation in ("send_worktree_bundle", "finish_attempt", "heartbeat_and_get_tasks"):
+            proxy.fail(operation, "silent")
+    assert proxy.failed["finish_attempt"] == 1
+
+
+async def test_an_attempt_begins_without_what_one_whose_lease_was_lost_has_left_or_broken(
+    served: Served, on_disk: Path, repository: Path, proxy: FaultyProxy, request_of: Callable[..., JoinRequest]
+) -> None:
+    config = (await join(request_of(proxy.url), on_disk)).config
+    run = "[ $WORKBENCH_ATTEMPT = 2 ] && exec touch made; git=$(git rev-parse --git-dir); touch left; git add .; "
+    run += "git commit -qm left; rm -rf $git/refs $git/HEAD; touch broken; exec sleep 600"
+    task_id = await given.task(served.workbench, run=run, lease_seconds=1.5)
+    async with supervising(config):
+        await given.appeared(place_of(config) / "broken")
+        proxy.fail("heartbeat_and_get_tasks", "dropped")
+        await given.until(lambda: ended(served, task_id))
+        proxy.mend("heartbeat_and_get_tasks")
+        task = await given.reached(served.workbench, task_id, "completed", "failed")
+    (commit,) = (one.removeprefix("commit:") for one in task["artifacts"])
+    assert git("show", "--format=", "--name-only", commit, cwd=repository) == "made"
+    assert [attempt["agent_id"] for attempt in task["attempts"]] == ["gpu", "gpu"]
+
+
+async def ended(served: Served, task_id: int) -> bool:
+    """Whether the first attempt at a task has ended."""
+    (first, *_) = (await given.task_now(served.workbench, task_id))["attempts"]
+    return first["ended_at"] is not None
+
+
+async def test_what_a_machine_lacks_is_said_in_a_coded_line(
+    served: Served, on_disk: Path, request_of: Callable[..., JoinRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = served.info.url
+    monkeypatch.setenv("WORKBENCH_CONFINEMENT_NAMESPACES", "off")
+    monkeypatch.setattr(joining, "CLOCK_SECONDS", -1.0)
+    monkeypatch.setattr(joining, "__version__", "0.1")
+    joined = await join(request_of(url), on_disk)
+    lacks = ["CLOCK_DIFFERS", "VERSION_DIFFERS"]
+    assert [note.partition(":")[0] for note in joined.notes] == ["NO_NAMESPACES"] * bool(abilities().abi) + lacks
+    taken = joining.own_directory(request_of(url), on_disk)
+    with joining.own_directory(request_of(url), on_disk), pytest.raises(Unavailable, match="--directory"):
+        taken.__enter__()
+    for module in (joining, sandbox):
+        monkeypatch.setattr(module, "abilities", lambda: no_landlock(0, filtered=False))
+    error = await given.refuses("CONFINEMENT_UNAVAILABLE", join(request_of(url), on_disk))
+    assert "WORKBENCH_CONFINEMENT=off" in error.message
+    monkeypatch.setenv("WORKBENCH_CONFINEMENT", "off")
+    monkeypatch.setenv("PATH", "/nowhere")
+    await given.refuses("GIT_MISSING", join(request_of(url), on_disk))
+    with monkeypatch.context() as patched:
+        patched.setattr("workbench.services.processes.profiles.missing", lambda profile: ["claude"])
+        assert "claude" in (await given.refuses("PROFILE_UNAVAILABLE", join(request_of(url), on_disk))).message
+
+
+async def test_who_may_not_join_is_told_what_to_do(
+    served: Served, on_disk: Path, request_of: Callable[..., JoinRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = served.info.url
+    await given.refuses("MACHINE_TOKEN_REQUIRED", join(request_of(url, token=None), on_disk))
+    await given.refuses("PERSONA_REQUIRED", join(request_of(url, persona_id=None), on_disk))
+    assert "ssh -L" in (await given.refuses("NO_SERVER", join(request_of("http://127.0.0.1:1"), on_disk))).message
+    (on_disk / "token").write_text("wbh_x")
+    (on_disk / "token").chmod(0o644)
+    words = ("worker", "--server", url, "--directory", str(on_disk))
+    assert "chmod 600" in typed(*words, "--token-file", str(on_disk / "token")).err
+    assert "--worktree and --server" in typed(*words, "--worktree", "lab").err
+    assert "--server" in typed("worker", "--directory", str(on_disk)).err
+    first = await join(request_of(url), on_disk)
+    await served.workbench.call("revoke_agent", agent_id=first.agent_id)
+    assert (await join(request_of(url), on_disk)).agent_id != first.agent_id
+    await served.workbench.call("remove_machine", name="gpu")
+    await given.refuses("INVALID_TOKEN", join(request_of(url), on_disk))
+
+
+@asynccontextmanager
+async def tls_in_front(url: str, place: Path) -> AsyncIterator[str]:
+    """A proxy with TLS before a server, whose certificate, `certificate.pem`, nobody has signed; its address."""
+    subject = ("-subj", "/CN=lab", "-addext", "subjectAltName=IP:127.0.0.1")
+    made = ("-keyout", str(place / "key.pem"), "-out", str(place / "certificate.pem"))
+    options = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    await asyncio.to_thread(subprocess.run, ["openssl", "req", *options, *subject, *made], check=True, stderr=DEVNULL)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(place / "certificate.pem", place / "key.pem")
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, ssl.SSLError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        await asyncio.gather(pipe(reader, inner_writer), pipe(inner_reader, writer))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    try:
+        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+ASK = """
+import json, os, pathlib, urllib.request
+body = json.dumps({"model": "claude-x", "max_tokens": 9, "messages": []}).encode()
+base, token = os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_API_KEY"]
+headers = {"x-api-key": token, "content-type": "application/json", "anthropic-version": "2023-06-01"}
+answer = json.load(urllib.request.urlopen(urllib.request.Request(base + "/v1/messages", body, headers)))
+pathlib.Path(os.environ["WORKBENCH_RESULT"]).write_text(json.dumps({"result": answer}))
+"""
+
+
+async def test_over_tls_a_worker_and_its_models_are_reached_once_the_certificate_is_named_that_nobody_has_signed(
+    served: Served,
+    on_disk: Path,
+    settings: Settings,
+    request_of: Callable[..., JoinRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(on_disk / "config"))
+    profile = {"summary": "Asks.", "command": ["{python}", "-c", ASK], "passes": ["ANTHROPIC_API_KEY"]}
+    (settings.home / "profiles").mkdir(parents=True)
+    (settings.home / "profiles" / "asks.yaml").write_text(json.dumps(profile))
+    trust(settings.project, withheld(settings.project))
+    async with upstream(says({"said": "hello"})) as model, tls_in_front(served.info.url, on_disk) as url:
+        model_keys.keep(PROVIDERS["anthropic"], "sk-the-persons-own", model.url)
+        error = await given.refuses("CERTIFICATE_NOT_TRUSTED", join(request_of(url), on_disk))
+        assert "self-signed certificate" in error.message
+        await given.refuses("BAD_CERTIFICATE", join(request_of(url, certificate=on_disk / "key.pem"), on_disk))
+        how = {"certificate": on_disk / "certificate.pem", "profile": "asks"}
+        async with supervising((await join(request_of(url, **how), on_disk)).config):
+            task = await given.reached(served.workbench, await given.task(served.workbench), "completed", "failed")
+    assert (task["status"], task["result_data"]) == ("completed", {"said": "hello"}), task["error_message"]
+    assert [asked.headers["x-api-key"] for asked in model.asked] == ["sk-the-persons-own"]

@@ -1,0 +1,2 @@
+-- name: size
+SELECT {{database_bytes}} AS bytes;
