@@ -60,8 +60,8 @@ class MachineFacts(Wire):
     python: str = Field("", max_length=200, description="The version of Python there.")
     workbench: str = Field("", max_length=200, description="The version of Workbench there.")
     git: str | None = Field(None, max_length=200, description="The version of git there; empty: there is none.")
-    cores: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(None, description="Its processor cores.")
-    memory_bytes: Annotated[Int64, Field(ge=0)] | None = Field(None, description="Its memory.")
+    cores: int | None = Field(None, ge=1, le=1_000_000, description="Its processor cores.")
+    memory_bytes: Int64 | None = Field(None, ge=0, description="Its memory.")
     devices: list[Annotated[str, Field(max_length=200)]] = Field([], max_length=64, description="Such as its GPUs.")
     namespaces: bool | None = Field(None, description="Whether its boxes have files and a network of their own.")
     missing: list[Annotated[str, Field(max_length=200)]] = Field(
