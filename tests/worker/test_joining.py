@@ -175,7 +175,8 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
     assert proxy.passed["read_worktree_bundle"] > 2
     assert (await join(request_of(proxy.url), on_disk)).config.token == config.token  # the same worker
     run = "touch begun; until [ -e go ]; do sleep 0.05; done; seq 999 > made; seq 99 > out/big.csv; "
-    run += "grep -q hello out/ready || exit 1; echo out > .gitignore; ln -s /etc/passwd out/link; cat > $WORKBENCH_RESULT <<END\n"
+    run += "grep -q hello out/ready || exit 1; echo out > .gitignore; ln -s /etc/passwd out/link; "
+    run += "cat > $WORKBENCH_RESULT <<END\n"
     run += f'{{"result": {{}}, "artifacts": ["{place_of(config)}/out/big.csv", "out/link", "made"]}}\nEND\n'
     task_id = await given.task(served.workbench, run=run)
     async with supervising(config):

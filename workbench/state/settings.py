@@ -38,10 +38,12 @@ from workbench.state import settings_file, user_files
 from workbench.state.connection_settings import ConnectionSettings
 from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl, require_no_password
+from workbench.state.koi_settings import KoiSettings
 from workbench.state.machine import MachineSettings
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings
+from workbench.state.retention_settings import RetentionSettings
 from workbench.state.root import find_project, require_own
 from workbench.state.telemetry_settings import TelemetrySettings
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
@@ -69,6 +71,8 @@ class Settings(
     MachineSettings,
     ConnectionSettings,
     TelemetrySettings,
+    KoiSettings,
+    RetentionSettings,
 ):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
@@ -253,24 +257,11 @@ class Settings(
         gt=0,
         description="How long an agent's program may say nothing, while none of its tools runs, before it is ended.",
     )
-    max_agent_session_bytes: int = Field(
-        50_000_000,
-        ge=0,
-        description="Largest conversation of an agent's program that is kept for the next attempt; 0: none is kept.",
-    )
-    keep_attempts_days: float = Field(
-        30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
-    )
     max_checkouts: int = Field(
         4, ge=1, description="Checkouts that are kept for tasks without a worktree, of one commit each."
     )
     update_worktrees: bool = Field(
         True, description="Merge the target into a worktree before an attempt begins there, if they do not conflict."
-    )
-    max_disk_bytes: int = Field(
-        0,
-        ge=0,
-        description="Of more bytes on the disk, what can be made again is cleared: `workbench disk` (0: never).",
     )
     max_archive_bytes: int = Field(
         107_374_182_400, ge=1_000_000, description="Most bytes that an archive of the project may take when unpacked."
@@ -350,96 +341,8 @@ class Settings(
         64, ge=1, description="Functions that run at once for tools in one process, with those that a call left behind."
     )
     process_sample_seconds: float = Field(5.0, ge=0, description="How often processes are measured; 0: never.")
-    keep_process_samples_days: float = Field(7.0, ge=0, description="How long what was measured is kept.")
-    keep_events_days: float = Field(
-        0.0, ge=0, description="When events are rolled up to Parquet, for queries (0: never)."
-    )
-    keep_tool_logs_days: float = Field(
-        30.0, ge=0, description="How long what functions printed while they ran for tools is kept."
-    )
     max_tool_result_bytes: int = Field(67_108_864, ge=1_024, description="Largest result of a tool.")
     max_tool_rows: int = Field(1_000, ge=1, description="Most rows of a result that a function does not declare.")
-    koi: bool = Field(False, description="Take part in a KOI network while the servers run, as `join_network` has it.")
-    koi_name: str = Field(
-        "",
-        pattern=r"^[A-Za-z0-9._-]{0,64}$",
-        description="Name of this node; empty: that of the project's directory. It is part of the node's RID, so it is "
-        "kept once the node has joined.",
-    )
-    koi_first_contact: str = Field(
-        "",
-        description="URL of the node to contact first, such as `http://127.0.0.1:9000/koi-net`; empty: others contact "
-        "this one.",
-    )
-    koi_first_contact_rid: str = Field(
-        "", description="RID of that node; empty: the first one found at the URL, which then has to stay the same."
-    )
-    koi_base_url: str = Field(
-        "",
-        description="URL at which other nodes reach this one, such as `https://example.org/koi-net`; empty: the "
-        "server's.",
-    )
-    koi_answer_seconds: float = Field(10.0, gt=0, description="How long another node may take to answer.")
-    koi_retry_base_seconds: float = Field(
-        0.5, gt=0, description="Wait after a request to a node failed; doubles each time."
-    )
-    koi_retry_cap_seconds: float = Field(8.0, gt=0, description="Longest wait before a node is tried again.")
-    koi_ask_seconds: float = Field(
-        20.0, gt=0, description="How often a node that shares an edge with this one is asked whether it is there."
-    )
-    koi_reconcile_seconds: float = Field(
-        300.0,
-        gt=0,
-        description="How often what a node has is compared with what is known here, besides after each reconnection.",
-    )
-    koi_poll_seconds: float = Field(
-        5.0, gt=0, description="How often to poll nodes whose edge to this one has the type POLL."
-    )
-    koi_leave_seconds: float = Field(3.0, gt=0, description="How long leaving the network may wait for other nodes.")
-    max_koi_batch_events: int = Field(100, ge=1, description="Most events in one request to another node.")
-    max_koi_batch_bytes: int = Field(
-        524_288, ge=1_024, description="About how large the events of one request to another node may be together."
-    )
-    max_koi_requests_per_minute: int = Field(
-        30_000,
-        ge=1,
-        description="Requests of other nodes, which have signatures instead of tokens, from one address.",
-    )
-    max_koi_request_bytes: int = Field(4_194_304, ge=65_536, description="Largest request of another node.")
-    max_koi_answer_bytes: int = Field(16_777_216, ge=1_024, description="Largest answer of another node.")
-    koi_skew_seconds: float = Field(
-        300.0, ge=0, description="How far in the future what other nodes of a KOI network send may be dated."
-    )
-    max_koi_personalities: int = Field(10_000, ge=1, description="Personalities of other nodes that are kept.")
-    max_koi_personalities_per_node: int = Field(
-        2_000, ge=1, description="Personalities of one other node that are kept."
-    )
-    max_koi_bytes_per_node: int = Field(
-        16_777_216,
-        ge=65_536,
-        description="Largest contents that are kept of one other node together: its personalities and profile, and the "
-        "edges that it has sent. Their history may be as large again.",
-    )
-    max_koi_nodes: int = Field(1_000, ge=1, description="Other nodes of a KOI network that are kept.")
-    max_koi_profile_bytes: int = Field(
-        262_144, ge=1_024, description="Largest contents that another node may send about one personality."
-    )
-    koi_open_registry: bool = Field(
-        False,
-        description="Show everybody who reaches the server which agents and tools of the network are known, at "
-        "`/resources/list` and `/tools/list`.",
-    )
-    koi_history: int = Field(100, ge=1, description="Changes of the personalities of one name that are kept.")
-    koi_call_seconds: float = Field(
-        600.0, gt=0, description="How long a call of another node's trait may take, and theirs of this node's."
-    )
-    koi_calls_per_minute: int = Field(
-        60, ge=1, description="Calls that a node may send a minute, where set_peer_permission sets no other limit."
-    )
-    koi_parallel_calls: int = Field(16, ge=1, description="Calls of one node that may wait or run at once.")
-    max_koi_result_bytes: int = Field(
-        4_194_304, ge=1_024, description="Largest result of a trait that another node calls, as JSON."
-    )
     max_run_metrics: int = Field(1_000_000, ge=1, description="Values that one run may record.")
     max_run_artifacts: int = Field(1_000, ge=1, description="Artifacts that one run may have.")
     max_run_bytes: int = Field(
