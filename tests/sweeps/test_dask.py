@@ -23,9 +23,9 @@ from tests import given
 from tests.git.parts import ended
 from tests.sweeps.conftest import opened
 from tests.sweeps.lab import SweepLab
+from workbench.clusters import dask as cluster
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.rules.sweeps.specification import SweepLimits, check_dask
-from workbench.sweeps.dask import cluster
 
 if TYPE_CHECKING:
     from distributed import LocalCluster

@@ -80,7 +80,7 @@ def servers() -> None:
 
 @root.group(cls=NounGroup)
 def machines() -> None:
-    """Machines without a clone of the project, whose token enlists workers."""
+    """Machines without a clone of the project: those whose token enlists workers, and clusters of the settings."""
 
 
 @root.command()

@@ -6,6 +6,7 @@ logs. Two clones on one host are two machines, and need two names.
 
 from __future__ import annotations
 
+import json
 import socket
 import uuid
 from contextlib import suppress
@@ -13,9 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
-from pydantic_settings import BaseSettings
+from pydantic import BaseModel, Field, TypeAdapter, field_validator
+from pydantic_settings import BaseSettings, NoDecode
 
 from workbench.errors import Conflict
 from workbench.state import user_files
@@ -25,8 +27,45 @@ from workbench.system import atomic_file
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
+class DaskMachine(BaseModel, frozen=True, extra="forbid"):
+    """A Dask cluster that runs: the address of its scheduler, such as ``tcp://head:8786``."""
+
+    kind: Literal["dask"]
+    address: str = Field(pattern=r"^(tcp|tls|ws|wss)://[^\s/]+:[0-9]+$")
+
+
+class SlurmMachine(BaseModel, frozen=True, extra="forbid"):
+    """Jobs of Slurm that are workers of a Dask cluster as long as a sweep needs them.
+
+    Args:
+        jobs: how many.
+        cores, memory: of each.
+        patience_seconds: how long to wait for the first job to start.
+        options: what else `SLURMCluster` of dask-jobqueue takes, such as `queue`, `account`, `walltime`, `interface`.
+    """
+
+    kind: Literal["slurm"]
+    jobs: int = Field(1, ge=1, le=10_000)
+    cores: int = Field(ge=1, le=10_000)
+    memory: str = Field(min_length=1, max_length=50)
+    patience_seconds: float = Field(86_400.0, gt=0)
+    options: dict[str, Any] = {}
+
+
+Cluster = DaskMachine | SlurmMachine
+_CLUSTER: TypeAdapter[Cluster] = TypeAdapter(Annotated[Cluster, Field(discriminator="kind")])
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}"
+"""Of a machine."""
+
+
 class MachineSettings(BaseSettings):
-    """What this machine is called, and how long others may be silent."""
+    """What this machine is called, how long others may be silent, and which others work for it."""
+
+    machines: Annotated[dict[Annotated[str, Field(pattern=f"^{NAME}$")], dict[str, Any]], NoDecode] = Field(
+        {},
+        description='Clusters that execute sweeps, by name, as tables: kind = "dask" with the address of a scheduler; '
+        'kind = "slurm" with jobs, cores, memory, patience_seconds and options. See docs/machines.md.',
+    )
 
     machine: str = Field(
         "",
@@ -51,6 +90,23 @@ class MachineSettings(BaseSettings):
     max_workers_of_machine: int = Field(
         16, ge=1, description="Most workers that a machine without a clone may enlist with its token."
     )
+
+    @field_validator("machines", mode="before")
+    @classmethod
+    def _load_machines(cls, value: Any) -> Any:
+        return json.loads(value) if isinstance(value, str) else value
+
+    @field_validator("machines", mode="after")
+    @classmethod
+    def _check_machines(cls, value: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        for described in value.values():
+            _CLUSTER.validate_python(described)
+        return value
+
+    @property
+    def clusters(self) -> dict[str, Cluster]:
+        """The machines of the settings, by name."""
+        return {name: _CLUSTER.validate_python(described) for name, described in self.machines.items()}
 
 
 @dataclass(frozen=True, slots=True)

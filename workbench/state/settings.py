@@ -69,8 +69,8 @@ class Settings(
     ResourceSettings,
     MachineSettings,
     TelemetrySettings,
-    RetentionSettings,
     KoiSettings,
+    RetentionSettings,
 ):
     """The settings of one project. Times are in seconds, sizes in bytes.
 

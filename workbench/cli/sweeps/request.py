@@ -84,13 +84,11 @@ class SweepRequest:
 
     @property
     def dask(self) -> str | None:
-        """The Dask cluster that executes the runs: the address of its scheduler, or `LOCAL_CLUSTER`; None: threads do.
+        """The Dask cluster that executes the runs; None: threads do.
 
-        Raises:
-            BadInput: ``BAD_SWEEP``.
+        It is `LOCAL_CLUSTER`, the name of a machine of the settings, or the address of a scheduler.
         """
-        address = self.others.get("dask")
-        return None if address is None else rules.check_dask(address)
+        return self.others.get("dask")
 
 
 def sweep_options(command: Fn) -> Fn:
@@ -144,8 +142,9 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--dask",
         default=None,
-        metavar="ADDRESS|local",
-        help="Let a Dask cluster run them: the one of the scheduler at ADDRESS, or one on this machine.",
+        metavar="ADDRESS|NAME|local",
+        help="Let a Dask cluster run them: the one of the scheduler at ADDRESS, that of a machine in the settings, or "
+        "one on this machine.",
     ),
     click.option("--dry-run", is_flag=True, help="Only show what would be run."),
 )

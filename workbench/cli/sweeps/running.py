@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,8 @@ from workbench.cli.sweeps.request import SweepRequest
 from workbench.errors import Interrupted, WorkbenchError
 from workbench.present.inert import inert_line
 from workbench.present.tables import Table
-from workbench.rules.sweeps.specification import LOCAL_CLUSTER, SweepLimits
+from workbench.rules.sweeps.specification import LOCAL_CLUSTER, SweepLimits, check_dask
+from workbench.state.machine import SlurmMachine
 from workbench.state.settings import Settings
 from workbench.sweeps import begin, plan
 from workbench.sweeps.execution import RunOutcome
@@ -78,6 +79,8 @@ def _run(
         begun: the hash of the notebook that the sweep began with, if it may have changed.
     """
     limits = request.limits
+    if request.dask is not None and request.dask not in settings.clusters:
+        check_dask(request.dask, settings.clusters)
     kernel = request.others.get("kernel")
     sweep_plan = plan.make(request.specification, request.base, settings, begun=begun, kernel=kernel)
     resume = request.resume or request.changed
@@ -89,7 +92,7 @@ def _run(
 
     _say_if_commits_are_unknown(settings)
     end_leftovers(settings)
-    with connect() as call, only_one(settings, terms.name), executors(request.dask, limits) as executing:
+    with connect() as call, only_one(settings, terms.name), executors(settings, request.dask, limits) as executing:
         plan.require_over(sweep_plan.specification, call)
         jobs.append(job := begin.begin(call, sweep_plan, terms, settings))
         runs, before = begin.left(call, job, sweep_plan, terms)
@@ -135,24 +138,34 @@ def _continued(request: SweepRequest, sweep: Mapping[str, Any], settings: Settin
 
 
 @contextmanager
-def executors(dask: str | None, limits: SweepLimits) -> Iterator[Executing]:
+def executors(settings: Settings, dask: str | None, limits: SweepLimits) -> Iterator[Executing]:
     """What makes the executor of a sweep: see `SweepRequest.dask`.
 
     Raises:
-        Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``.
+        Unavailable: see `clusters.dask.connected`, `clusters.slurm.connected`.
     """
     if dask is None:
         from workbench.sweeps.executor import in_this_process
 
         yield in_this_process
         return
-    from workbench.sweeps.dask.cluster import connected
+    from workbench.shells.meanwhile import connected as serve
 
-    with connected(dask, limits.workers) as client:
-        from workbench.shells.meanwhile import connected as serve
-        from workbench.sweeps.dask.executor import on_cluster
+    cluster = settings.clusters.get(dask)
+    with ExitStack() as stack:
+        if isinstance(cluster, SlurmMachine):
+            from workbench.clusters import slurm
 
-        yield partial(on_cluster, client, is_own=dask == LOCAL_CLUSTER, serve=serve)
+            client = stack.enter_context(slurm.connected(dask, cluster))
+        else:
+            from workbench.clusters.dask import connected
+
+            address = dask if cluster is None else cluster.address
+            client = stack.enter_context(connected(address, limits.workers))
+        from workbench.sweeps.dask.executor import WORKERLESS_SECONDS, on_cluster
+
+        patience = cluster.patience_seconds if isinstance(cluster, SlurmMachine) else WORKERLESS_SECONDS
+        yield partial(on_cluster, client, is_own=dask == LOCAL_CLUSTER, serve=serve, patience=patience)
 
 
 def _plan_table(sweep_plan: plan.SweepPlan, terms: begin.How) -> Table:

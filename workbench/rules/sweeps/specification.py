@@ -20,7 +20,7 @@ dask: tcp://scheduler:8786     # or local
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -206,7 +206,7 @@ _WANTED: Mapping[str, str] = {
     "timeout": "takes a number of seconds, such as 600",
     "memory": "takes a size, such as 2 GB",
     "share": "takes true or false",
-    "dask": "takes local, or the address of a scheduler",
+    "dask": "takes local, the name of a machine, or the address of a scheduler",
     "kernel": "takes the name of a kernel, such as python3",
 }
 
@@ -230,21 +230,23 @@ def check_options(values: Mapping[str, Any]) -> Mapping[str, Any]:
 def _option(name: str, value: Any) -> Any:
     if type(value) not in _OPTIONS[name]:
         raise bad_sweep(f"{name} is {value!r}. It {_WANTED[name]}")
-    if name == "dask":
-        return check_dask(value)
     return parse_size(str(value)) if name == "memory" else value
 
 
-def check_dask(text: str) -> str:
+def check_dask(text: str, machines: Collection[str] = ()) -> str:
     """Where a sweep runs with Dask: `LOCAL_CLUSTER`, or the address of a scheduler.
+
+    Args:
+        machines: the names that the settings know, for the message.
 
     Raises:
         BadInput: ``BAD_SWEEP``.
     """
     if text != LOCAL_CLUSTER and _SCHEDULER.fullmatch(text) is None:
+        named = f" (here: {', '.join(sorted(machines))})" if machines else ""
         raise bad_sweep(
-            f"dask is {text!r}. It is local, or the address of a scheduler, such as tcp://host:8786; others begin with "
-            "tls://, ws:// or wss://"
+            f"dask is {text!r}. It is local, a name in the setting machines{named}, or the address of a scheduler, "
+            "such as tcp://host:8786; others begin with tls://, ws:// or wss://"
         )
     return text
 

@@ -7,13 +7,14 @@ worktree of its own, whose branch it takes and returns as bundles; see `workbenc
 from __future__ import annotations
 
 import re
-from asyncio import to_thread
+from asyncio import gather, to_thread
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from workbench.clusters import facts as clusters
 from workbench.errors import BadInput, Conflict, Hint, NotFound, TooMany, Unauthenticated, WorkbenchError
 from workbench.model import Int64, Level, Micros, Role, Wire
 from workbench.ops import ANONYMOUS, SAID, SYSTEM, Caller, Columns, Command, Ctx, op
@@ -29,6 +30,7 @@ from workbench.services.processes import departures, profiles
 from workbench.services.spawning.definition import persona_of
 from workbench.services.spawning.request import DisplayName, ProfileName, SpawnPersona, capabilities_of
 from workbench.services.worktrees.creation import create_with_workplace
+from workbench.state.machine import Cluster
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
 
@@ -93,15 +95,18 @@ class AddedMachine(Wire):
 
 
 class EnlistingMachine(Wire):
-    """A machine that has a token. `workers`: those that it has enlisted and that may still act.
+    """A machine elsewhere. `workers`: those that it has enlisted and that may still act.
 
+    `kind`: `worker` has a token to enlist workers; `dask` and `slurm` are of the settings, and execute sweeps.
     `facts`: what it said of itself when it last enlisted one, which nobody has checked; null: nothing. `has` and
-    `lacks` say the same in words.
+    `lacks` say the same in words; those of `dask` and `slurm` are what the scheduler and the settings say now, or why
+    it cannot be used, with the next step.
     """
 
     name: str
-    added_by: str
-    added_at: Micros
+    kind: Literal["worker", "dask", "slurm"]
+    added_by: str | None
+    added_at: Micros | None
     used_at: Micros | None
     workers: int
     facts: MachineFacts | None
@@ -113,16 +118,24 @@ class EnlistingMachine(Wire):
         """The machine in a row."""
         facts = MachineFacts.model_validate_json(row["facts"]) if row["facts"] else None
         told = facts or MachineFacts()
-        return cls(**{**dict(row), "facts": facts}, has=", ".join(told.has), lacks=", ".join(told.lacks))
+        words = {"has": ", ".join(told.has), "lacks": ", ".join(told.lacks)}
+        return cls(**{**dict(row), "facts": facts}, kind="worker", **words)
+
+    @classmethod
+    def of_settings(cls, name: str, cluster: Cluster) -> EnlistingMachine:
+        """The machine that the settings describe. Asks it, for a few seconds. Blocks."""
+        found = clusters.of(name, cluster)
+        nobody = {"added_by": None, "added_at": None, "used_at": None, "workers": 0, "facts": None}
+        return cls(name=name, kind=cluster.kind, has=found.has, lacks=found.lacks, **nobody)
 
 
 class EnlistingMachines(Wire):
-    """The machines that have a token to enlist workers, by name."""
+    """The machines that have a token to enlist workers, by name, and those of the settings."""
 
     SHOWN: ClassVar = Columns(
         "machines",
-        "name workers has lacks used_at=used added_at=added added_by",
-        "No machine has a token to enlist workers.",
+        "name kind workers has lacks used_at=used added_at=added added_by",
+        "No machine has a token to enlist workers, and the settings name none.",
     )
     machines: list[EnlistingMachine]
 
@@ -160,9 +173,13 @@ async def add_machine(ctx: Ctx, name: MachineName) -> AddedMachine:
 
 @op(allow=Level.OPERATOR, reads=True, tool=False, command=Command("machines list"), refreshed_by="machine agent")
 async def list_machines(ctx: Ctx) -> EnlistingMachines:
-    """List the machines that have a token to enlist workers; list_servers has those that share the project's store."""
+    """List the machines that have a token to enlist workers, and the clusters of the settings, which are asked.
+
+    list_servers has those that share the project's store.
+    """
     rows = await ctx.read(lambda tx: tx.all(SQL.list))
-    return EnlistingMachines(machines=[EnlistingMachine.of(row) for row in rows])
+    asked = (to_thread(EnlistingMachine.of_settings, *item) for item in sorted(ctx.settings.clusters.items()))
+    return EnlistingMachines(machines=[*map(EnlistingMachine.of, rows), *await gather(*asked)])
 
 
 @op(

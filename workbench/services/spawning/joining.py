@@ -161,6 +161,7 @@ async def join(request: JoinRequest, place: Path) -> Joined:
     )
     async with connection as api:
         terms = await api.call_once("worker_terms")
+        apart = abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())
         settings = _settings(place, terms)
         profile = Profile.model_validate(terms["profile"])
         _require_programs(profile)
@@ -173,18 +174,18 @@ async def join(request: JoinRequest, place: Path) -> Joined:
         worktree = _place(settings, terms)
         await asyncio.to_thread(check_out, repository, worktree, commit)
     config = await asyncio.to_thread(_config, request, settings, token, terms, profile, worktree, repository)
-    return Joined(config, terms["agent_id"], tuple(_notes(settings, terms)))
+    return Joined(config, terms["agent_id"], tuple(_notes(settings, terms, apart)))
 
 
-def _notes(settings: Settings, terms: Mapping[str, Any]) -> Iterator[str]:
-    """Coded lines about what this machine lacks, or has otherwise."""
+def _notes(settings: Settings, terms: Mapping[str, Any], apart: float) -> Iterator[str]:
+    """Coded lines about what this machine lacks, or has otherwise; its clock is `apart` seconds from the server's."""
     if confinement_of(settings).enforced and not namespaces_of(settings):
         text = (
             "Commands share this machine's loopback and shared memory, of which they may use nothing, and the worktree"
         )
         yield f"NO_NAMESPACES: {text} stands at a path of its own. Let the user make namespaces (docs/confinement.md)."
-    if (difference := abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())) > CLOCK_SECONDS:
-        text = f"This machine's clock and the server's differ by {difference:,.0f} s. Leases do not depend on it;"
+    if apart > CLOCK_SECONDS:
+        text = f"This machine's clock and the server's differ by {apart:,.0f} s. Leases do not depend on it;"
         yield f"CLOCK_DIFFERS: {text} times in files and commits do. Set it, by NTP for example."
     if terms["version"] != __version__:
         text = f"The server is Workbench {terms['version']}, this worker {__version__}. Install the server's here: "

@@ -1,6 +1,5 @@
 """Executes the runs of a sweep on a Dask cluster.
 
-- `cluster`: the cluster: one that runs, or one of this machine for the sweep
 - `worker`: the part in each of its workers: the same `execute_run` as in a sweep without Dask
 - `executor`: hands runs to the workers, and receives their reports
 - `project_copy`, `copied`, `carrier`: for workers that do not see the project's directory: its files, the part in such

@@ -87,13 +87,17 @@ class DaskExecutor:
 
     Args:
         name: of the sweep's plugin in the workers.
+        patience: seconds for which the cluster may be without workers.
 
     Attributes:
         lost: the reason why it cannot execute any more; None: it can.
         carrier: sends the project's files to workers that do not see it.
     """
 
-    def __init__(self, client: Client, call: SweepCall, job: SweepJob, name: str) -> None:
+    def __init__(
+        self, client: Client, call: SweepCall, job: SweepJob, name: str, patience: float = WORKERLESS_SECONDS
+    ) -> None:
+        self._patience = patience
         self.job = job
         self.at_once = job.limits.workers
         self.cancelled = False
@@ -270,11 +274,11 @@ class DaskExecutor:
         self._answered = time.monotonic()
         if number:
             self._had_workers = self._answered
-        elif self._answered - self._had_workers > WORKERLESS_SECONDS:
+        elif self._answered - self._had_workers > self._patience:
             self._lose(
                 Unavailable(
                     "DASK_NO_WORKERS",
-                    f"The Dask cluster has had no workers for {WORKERLESS_SECONDS:g} s. Start some, and run the sweep "
+                    f"The Dask cluster has had no workers for {self._patience:g} s. Start some, and run the sweep "
                     "again with --resume.",
                 )
             )
@@ -310,20 +314,26 @@ class DaskExecutor:
 
 @contextmanager
 def on_cluster(
-    client: Client, call: SweepCall, job: SweepJob, is_own: bool, serve: Connected
+    client: Client,
+    call: SweepCall,
+    job: SweepJob,
+    is_own: bool,
+    serve: Connected,
+    patience: float = WORKERLESS_SECONDS,
 ) -> Iterator[DaskExecutor]:
     """An executor that uses a cluster, whose workers have the sweep's plugin meanwhile.
 
     Args:
         is_own: the cluster belongs to the sweep.
         serve: serves the copy of a project, in a worker.
+        patience: seconds for which the cluster may be without workers.
 
     Raises:
         Unavailable: ``DASK_WORKER_UNFIT``, ``DASK_UNREACHABLE``. WorkbenchError: see `project_copy.pack`.
     """
     name = f"workbench-{job.mark}"
     topic = f"{name}-{uuid4().hex}"
-    executor = DaskExecutor(client, call, job, name)
+    executor = DaskExecutor(client, call, job, name, patience)
     server = ServerFile(server_file(job.project)).load().info
     plugin = worker.SweepPlugin(job, topic, server.nonce if server else None, serve, {**os.environ} if is_own else None)
     client.subscribe_topic(topic, executor.on_event)

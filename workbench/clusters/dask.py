@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import Unavailable
 from workbench.rules.sweeps.specification import LOCAL_CLUSTER
@@ -34,35 +34,63 @@ def connected(address: str, workers: int) -> Iterator[Client]:
     Raises:
         Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``.
     """
-    try:
-        import distributed
-    except ImportError as error:
-        raise Unavailable(
-            "DASK_NOT_INSTALLED", f"{error.name or error} is not installed. Install {EXTRA}, or leave out --dask."
-        ) from None
+    require_installed()
+    import distributed
+
     if address == LOCAL_CLUSTER:
         with _own_cluster(workers) as cluster, distributed.Client(cluster, set_as_default=False) as client:
             yield client
         return
-    try:
+    with _unreachable(address, CONNECT_SECONDS):
         with ThreadPoolExecutor(1) as thread:  # this one may have a loop
-            thread.submit(asyncio.run, _require_scheduler(address)).result()
+            thread.submit(asyncio.run, _identity(address, CONNECT_SECONDS)).result()
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, RuntimeError) as error:  # the last two for an address that is none
-        why = " ".join((str(error) or "no answer came").split())[:200]
-        raise Unavailable(
-            "DASK_UNREACHABLE",
-            f"No Dask scheduler answers at {address} within {CONNECT_SECONDS:g} s: {why.rstrip('.')}. "
-            "Start one there, or correct the address; --dask local needs none.",
-        ) from None
     try:
         yield client
     finally:
         client.close(timeout=CLOSE_SECONDS)
 
 
-async def _require_scheduler(address: str) -> None:
-    """Check that a scheduler answers: Dask's client waits for ever for one that accepts a connection but is silent.
+def require_installed() -> None:
+    """Check that Dask is here.
+
+    Raises:
+        Unavailable: ``DASK_NOT_INSTALLED``.
+    """
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise Unavailable(
+            "DASK_NOT_INSTALLED", f"{error.name or error} is not installed. Install {EXTRA}, or leave out --dask."
+        ) from None
+
+
+def identity(address: str, seconds: float) -> dict[str, Any]:
+    """What a scheduler says of itself and its workers. Call it in a thread without an event loop.
+
+    Raises:
+        Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``.
+    """
+    require_installed()
+    with _unreachable(address, seconds):
+        return asyncio.run(_identity(address, seconds))
+
+
+@contextmanager
+def _unreachable(address: str, seconds: float) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:  # the last two for an address that is none
+        why = " ".join((str(error) or "no answer came").split())[:200]
+        raise Unavailable(
+            "DASK_UNREACHABLE",
+            f"No Dask scheduler answers at {address} within {seconds:g} s: {why.rstrip('.')}. "
+            "Start one there, or correct the address; --dask local needs none.",
+        ) from None
+
+
+async def _identity(address: str, seconds: float) -> dict[str, Any]:
+    """What a scheduler answers: Dask's client waits for ever for one that accepts a connection but is silent.
 
     Raises:
         OSError, ValueError.
@@ -71,9 +99,11 @@ async def _require_scheduler(address: str) -> None:
     from distributed.security import Security
 
     arguments = Security().get_connection_args("client")
-    async with asyncio.timeout(CONNECT_SECONDS), rpc(address, connection_args=arguments) as scheduler:
-        if (kind := (await scheduler.identity())["type"]) != "Scheduler":
-            raise ValueError(f"it is the address of a {kind}")
+    async with asyncio.timeout(seconds), rpc(address, connection_args=arguments) as scheduler:
+        told: dict[str, Any] = await scheduler.identity(n_workers=-1)
+    if told["type"] != "Scheduler":
+        raise ValueError(f"it is the address of a {told['type']}")
+    return told
 
 
 @contextmanager
