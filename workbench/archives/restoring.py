@@ -138,12 +138,16 @@ def _prepare(settings: Settings, archive: Archive) -> _Work:
 
 
 def _require_free_place(archive: Archive, work: _Work) -> None:
-    """Refuse a repository in which the project's place is a link to elsewhere, or that has its state."""
+    """Refuse a repository that has what is there, such as the archive, or that has the project's state or links away."""
     place = work.new / archive.manifest.within
     if not place.resolve().is_relative_to(work.new.resolve()):
         raise unsafe(archive.path, archive.manifest.within)
     if place.is_dir() and (names := state_directory.tracked(place)):
         raise unsafe(archive.path, names[0])
+    if taken := next(
+        (entry.name for entry in work.new.iterdir() if os.path.lexists(work.place.parent / entry.name)), None
+    ):
+        raise _not_empty(work.place.parent, taken)
 
 
 def _put_in_place(settings: Settings, archive: Archive, work: _Work) -> Restored:

@@ -14,7 +14,7 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -28,6 +28,7 @@ from workbench.confinement import abilities, gpus
 from workbench.errors import BadInput, Unauthenticated, Unavailable
 from workbench.git import Repository, git_version
 from workbench.model import __version__
+from workbench.rules.models.upstream import PROVIDERS
 from workbench.rules.profile import Profile
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import profiles
@@ -164,7 +165,7 @@ async def join(request: JoinRequest, place: Path) -> Joined:
         apart = abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())
         settings = _settings(place, terms)
         profile = Profile.model_validate(terms["profile"])
-        _require_programs(profile)
+        _require_programs(profile, terms["models"])
         _make_private(settings.scratch)
         repository = await asyncio.to_thread(Repository.create, place, terms["object_format"])
         copy = BranchCopy(
@@ -207,8 +208,10 @@ def _require_box(settings: Settings) -> None:
         )
 
 
-def _require_programs(profile: Profile) -> None:
-    if lacks := profiles.missing(profile):
+def _require_programs(profile: Profile, models: Collection[str]) -> None:
+    """Refuse a profile that needs what is not here: programs, and variables besides the keys that the server has."""
+    supplied = {f"${name}" for model in models if model in PROVIDERS for name in PROVIDERS[model].variables}
+    if lacks := [need for need in profiles.missing(profile) if need not in supplied]:
         text = (
             f"The profile {profile.name} needs {', '.join(lacks)}, which this machine does not have. Install or set it."
         )
