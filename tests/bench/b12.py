@@ -38,7 +38,7 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
 
 
 def _on_postgres(rounds: int, url: str, events: int, new: int) -> dict[str, Samples]:
-    _fill(url, events, events * TASKS // EVENTS)
+    fill_store(url, events, events * TASKS // EVENTS)
     turns = [[_measured(what, url, new) for what in ("workbench", "bare", "writers")] for _ in range(rounds)]
     ours, bare, writers = map(list, zip(*turns, strict=True))
     return _loaded(ours, bare, "a bare COPY to a file of CSV, which DuckDB reads") | _written(writers)
@@ -47,7 +47,7 @@ def _on_postgres(rounds: int, url: str, events: int, new: int) -> dict[str, Samp
 def _on_sqlite(rounds: int, database: Path, events: int, new: int) -> dict[str, Samples]:
     ours, bare, writers = [], [], []
     exports: dict[str, list[dict[str, float]]] = {form: [] for form in FORMS}
-    _fill(database, events, events * TASKS // EVENTS)
+    fill_store(database, events, events * TASKS // EVENTS)
     for _ in range(rounds):
         ours.append(_measured("workbench", database, new))
         bare.append(_measured("bare", database, new))
@@ -100,7 +100,9 @@ def _alone(figures: Sequence[float], unit: str) -> Samples:
     return Samples(figures, unit=unit, against="–")
 
 
-def _fill(database: Path | str, events: int, tasks: int) -> None:
+def fill_store(database: Path | str, events: int, tasks: int) -> None:
+    """Add events, and tasks that they are about, to a store."""
+
     def change(tx: Tx) -> None:
         fill(tx, tasks, mixed=True)
         tx.run(SQL.add_events, count=events, now=tx.now, tasks=tasks)
