@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tests.postgres import PostgresServer
 
 pytest_plugins = ["tests.postgres"]
-LONG_ON_POSTGRES = 3
+LONG_ON_POSTGRES = 4
 """Of so many long tests one runs on PostgreSQL, too; `WORKBENCH_SOAK=1 make test-postgres` runs all."""
 
 LONG_SECONDS = 400

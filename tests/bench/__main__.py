@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from tests.bench import report, results
-from tests.bench.rows import Row, rows
+from tests.bench.rows import rows
+from tests.bench.running import measure, prove
 
 ROUNDS = 5
 
@@ -27,20 +27,11 @@ def main() -> int:
         print("\n".join(f"{row.id:4} {row.work} | {row.counterpart} | {row.bar}" for row in wanted))
         return 0
     quick = os.environ.get("QUICK", "") not in ("", "0")
-    made = [line for row in wanted for line in _measure(row, 1 if quick else chosen.rounds, quick)]
+    made = prove(wanted) if quick else [line for row in wanted for line in measure(row, chosen.rounds)]
     print(f"\n{report.machine()}\n{report.versions()}\n\n{report.table(made)}")
     if not quick:
         results.save(made, known)
     return 0
-
-
-def _measure(row: Row, rounds: int, quick: bool) -> list[list[str]]:
-    print(f"{row.id}: {row.work} …", file=sys.stderr, flush=True)
-    if row.missing:
-        return report.absent(row)
-    before = report.load()
-    measured = row.run(rounds, quick)
-    return report.lines(row, measured, report.Circumstances(before, report.load(), judged=not quick))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +20,7 @@ from tests.elsewhere import FarWorker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 
-ROUNDS = 50 * SOAK or 5
+ROUNDS = 50 * SOAK or 3
 LEASE_SECONDS = 8.0
 BYTES = 1_500_000
 """Of what a task makes, and of what it finds new: bundles of several pieces."""
@@ -52,9 +53,10 @@ async def test_every_task_is_completed_once_however_often_the_link_is_cut(
             stack.callback(lambda one=worker: print(one.log))
             stack.callback(worker.end)
         random, tasks = chance(), []
-        for number in range(ROUNDS):
+        moments = cycle(random.sample(MOMENTS, len(MOMENTS)))
+        for number, moment in zip(range(ROUNDS), moments, strict=False):
             is_long = number % 10 == 9
-            tasks.append(await round_of(served, repository, link, random, MOMENTS[number % 5], is_long=is_long))
+            tasks.append(await round_of(served, repository, link, random, moment, is_long=is_long))
             attempts = (await given.task_now(served.workbench, tasks[-1]))["attempts"]
             ends = [(attempt["outcome"], attempt["error_message"]) for attempt in attempts]
             assert is_long or len(ends) == 1, f"a second attempt at task {tasks[-1]}: {ends}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.chance import SOAK
 from tests.chaos.test_two_hosts import PLAN, Machine, carried_out, finish, is_begun, make_project, open_tasks, until
 from tests.conftest import git
 from tests.elsewhere import ACCESS, FarWorker
@@ -16,7 +17,8 @@ from tests.hosts import Host, are_possible, network
 
 pytestmark = [
     pytest.mark.chaos,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1_200),
+    pytest.mark.skipif(not SOAK, reason="takes minutes"),
     pytest.mark.skipif(not are_possible(), reason="needs root, and namespaces and networks of its own"),
 ]
 

@@ -60,6 +60,7 @@ ARCHIVED_SECRET = "sk-ant-api03-" + "Zx9" * 20
 ARCHIVED = {
     "logs/worker.log": "It counted 344.\n",
     "agent_sessions/1/session.jsonl": "{}\n",
+    "artifacts/1/1/model.bin": "weights",
     "runs/first/out.ipynb": "{}",
     "agents/counter.md": "---\nname: counter\n---\nCount.\n",
     "trash/old.bundle": "a bundle",

@@ -223,6 +223,10 @@ def test_a_full_disk_leaves_everything_as_it_is(
 
 
 def test_an_archive_is_not_restored_over_something_else(archive: Path, run: Type, place: Path, tmp_path: Path) -> None:
+    archive.rename(there := place / "README.md")  # which the repository has, too
+    assert code(run("restore", str(there))) == "PLACE_NOT_EMPTY"
+    assert [path.name for path in place.iterdir()] == ["README.md"]
+    there.rename(archive)
     (place / "mine.txt").write_text("mine")
     assert code(run("restore", str(archive))) == "PLACE_NOT_EMPTY"
     git("init", "-q", cwd=place)

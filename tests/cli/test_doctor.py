@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from tests import given
 from tests.cli.conftest import Type
+from tests.conftest import Command, Served
 from workbench.app import Workbench
 from workbench.cli import doctor
 from workbench.state.settings import Settings
@@ -59,7 +61,8 @@ def test_what_is_wrong_in_the_project_is_shown_first_and_mended_once_that_is_agr
     before = run("doctor", "--fix")
     assert (before.status, ghost.exists()) == (1, True)
     assert "Move them to the trash" in before.out
-    assert run("doctor", "--fix", "--yes").status == 0
+    mended = run("doctor", "--fix", "--yes")
+    assert (mended.status, "Move them to the trash" in mended.err) == (0, True)
     assert [path.read_text() for path in migrated.trash.glob("ghost-*/files/work.txt")] == ["work"]
     assert "Nothing is wrong in the project." in run("doctor", "--fix").out
     assert row(run, "consistency")[0] == "ok"
@@ -73,3 +76,14 @@ def test_a_damaged_store_is_mended_by_its_newest_backup_once_that_is_agreed(run:
     assert (run("doctor", "--fix").status, migrated.database.read_bytes()[:1]) == (1, b"X")
     assert run("doctor", "--fix", "--yes").status == 0
     assert run("doctor").status == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.long
+async def test_a_server_that_runs_mends_the_faults(served: Served, command: Command) -> None:
+    settings = served.workbench.settings
+    (ghost := settings.worktrees / "ghost").mkdir(parents=True)
+    (ghost / "work.txt").write_text("work")
+    assert (await command("doctor", "--fix", "--yes")).status == 0
+    assert (ghost.exists(), [path.name[:6] for path in settings.trash.iterdir()]) == (False, ["ghost-"])
+    assert await given.kinds(served.workbench, "fault.*") == ["fault.mended"]

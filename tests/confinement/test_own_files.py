@@ -7,9 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,11 +146,16 @@ PROJECTS = {
 }
 
 
+def each_install() -> Iterator[Any]:
+    """What pip can install, by turns for each who works in a scene: for pip it is the same."""
+    pairs = [pair for pair in product(PROJECTS, LAYOUTS) if pair != ("hatchling, exactly", "namespace")]
+    for number, (backend, layout) in enumerate(pairs):
+        user = PEOPLE[number % len(PEOPLE)]
+        yield pytest.param(backend, layout, *user.values, id=f"{backend}-{layout}-{user.id}")
+
+
 @pytest.mark.long
-@by_each_user
-@pytest.mark.parametrize(
-    ("backend", "layout"), [pair for pair in product(PROJECTS, LAYOUTS) if pair != ("hatchling, exactly", "namespace")]
-)
+@pytest.mark.parametrize(("backend", "layout", "scene"), [*each_install()], indirect=["scene"])
 def test_what_pip_installs_for_real_imports_the_worktrees_files(scene: Scene, backend: str, layout: str) -> None:
     for top, owner in ((scene.project, "hers"), (scene.worktree, "the worktree's")):
         write_package(top, layout, owner)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chance import some_of
 from tests.interrupting import IN_DUCKDB
 from tests.kernel.conftest import Kernel, started
 
@@ -58,13 +59,14 @@ def test_a_notebook_is_told_of_magics_and_a_shell_of_commands(serving: Kernel) -
     assert error.endswith("Did you mean create_task, create_tasks or create_subtask? wb.help() lists them by subject.")
 
 
-@pytest.mark.parametrize("package", ["duckdb", "numpy.linalg", "pandas.core.frame"])
-def test_an_interrupt_during_the_imports_of_a_query_is_one_line(tmp_path: Path, package: str) -> None:
-    with started(tmp_path) as kernel:
-        kernel.run('%workbench start --project "." --port 0')
-        kernel.run(INTERRUPT_IMPORT.format(package=package))
-        assert kernel.fail('wb.sql("SELECT 1")')["traceback"] == [INTERRUPTED]
-        assert kernel.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
+def test_an_interrupt_during_the_imports_of_a_query_is_one_line(tmp_path: Path) -> None:
+    for package in some_of(["duckdb", "numpy.linalg", "pandas.core.frame"]):
+        (home := tmp_path / package).mkdir()
+        with started(home) as kernel:
+            kernel.run('%workbench start --project "." --port 0')
+            kernel.run(INTERRUPT_IMPORT.format(package=package))
+            assert kernel.fail('wb.sql("SELECT 1")')["traceback"] == [INTERRUPTED]
+            assert kernel.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
 
 
 def test_errors_of_a_called_sweep_name_arguments_instead_of_options(serving: Kernel) -> None:

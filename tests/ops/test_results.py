@@ -41,11 +41,15 @@ PARTS: dict[Any, list[Any]] = {
     ExportedTool: [ExportedTool(name="sum", parameters={"type": "object"}, prompt="Add.")],
     StdioServer | HttpServer: SERVERS,
     PersonalityTrait: TRAITS,
+    MachineFacts: [
+        MachineFacts(),
+        MachineFacts(git="2.53", cores=8, memory_bytes=0, devices=["gpu"], namespaces=False),
+    ],
     PersonalityProfile: [
         PersonalityProfile(rid=AgentPersonality("ada", "1"), node_rid=KoiNetNode("lab", "0" * 64), traits=TRAITS)
     ],
 }
-"""Parts of definitions and of profiles, whose fields have formats."""
+"""Parts of definitions, profiles and machines, whose fields have formats or bounds."""
 TIMES = st.integers(0, 2**52)
 
 
@@ -62,7 +66,7 @@ def values(declared: Any) -> st.SearchStrategy[Any]:
         return st.lists(values(parts[0]), max_size=2)
     if origin is dict:
         return st.dictionaries(values(parts[0]), values(parts[1]), max_size=2)
-    if declared in (ResourceLimits, ConversationLimits, MachineFacts):  # their numbers have bounds
+    if declared in (ResourceLimits, ConversationLimits):  # their numbers have bounds
         return st.just(declared())
     if declared in PARTS:
         return st.sampled_from(PARTS[declared])

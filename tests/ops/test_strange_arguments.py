@@ -27,6 +27,7 @@ GOOD: dict[str, Any] = {
     **dict.fromkeys(("agentTarget", "templateName", "sourceAgent"), "reviewer"),
     "version": "HEAD",
     "model": "claude-test",
+    "description": "It is wrong. Mend it.",
     **dict.fromkeys(("ruleName", "rule_name"), "brief"),
     **dict.fromkeys(("referenceName", "reference_name"), "style"),
     "traits": {"mood": "calm"},

@@ -33,9 +33,9 @@ from workbench.state.settings import Settings
 
 
 @pytest.fixture
-def client(settings: Settings) -> Iterator[ProjectClient]:
+def client(migrated: Settings) -> Iterator[ProjectClient]:
     """The command line's way to the project."""
-    with ProjectClient(settings.project) as client:
+    with ProjectClient(migrated.project) as client:
         client.create_project()
         yield client
 

@@ -47,12 +47,14 @@ async def faults(workbench: Workbench) -> list[tuple[str, str]]:
     return [(fault["kind"], fault["name"]) for fault in (await workbench.call("find_faults"))["faults"]]
 
 
-async def mend_all(workbench: Workbench) -> dict[str, str]:
-    """Mend every fault; what was done, by its name."""
-    return {
-        name: (await workbench.call("mend_fault", kind=kind, name=name))["done"]
-        for kind, name in await faults(workbench)
-    }
+async def mend_all(workbench: Workbench) -> None:
+    """Mend every fault, each once: what was mended is not there to be mended again."""
+    for fault in (await workbench.call("find_faults"))["faults"]:
+        mending = {"kind": fault["kind"], "name": fault["name"], "description": f"{fault['says']} {fault['mend']}"}
+        other = mending | {"description": "Something else."}
+        await given.refuses("FAULT_NOT_FOUND", workbench.call("mend_fault", **other))
+        assert (await workbench.call("mend_fault", **mending))["done"]
+        await given.refuses("FAULT_NOT_FOUND", workbench.call("mend_fault", **mending))
 
 
 @pytest.mark.long
@@ -75,7 +77,6 @@ async def test_worktrees_without_rows_and_rows_without_worktrees_are_mended(work
     again = commit(place, "more.txt")
     assert (await worktree_row(workbench))["commit"] == again
     assert "worktrees/ghost" not in git("worktree", "list", cwd=settings.project)
-    await given.refuses("FAULT_NOT_FOUND", workbench.call("mend_fault", kind="worktree_lost", name="lab"))
 
 
 async def test_references_of_no_attempt_and_kept_work_without_one_are_mended(
@@ -91,10 +92,13 @@ async def test_references_of_no_attempt_and_kept_work_without_one_are_mended(
         await workbench.store.write(partial(keep, values=values))
     stray = git("commit-tree", "-p", "HEAD", "-m", "Stray", "HEAD^{tree}", cwd=repository)
     git("update-ref", "refs/workbench/attempts/99/1", stray, cwd=repository)
-    (broken := repository / ".git/refs/workbench/attempts/98/1").parent.mkdir(parents=True)
-    broken.write_text(GONE + "\n")
+    for name in ("attempts/98/1", "links/lost"):
+        (broken := repository / ".git/refs/workbench" / name).parent.mkdir(parents=True)
+        broken.write_text(GONE + "\n")
+    git("update-ref", "refs/workbench/links/other", stray, cwd=repository)
     ref = "refs/workbench/attempts"
-    expected = [("ref_dangling", f"{ref}/{n}/1") for n in (98, 99)] + [("work_lost", f"{ref}/{n}/1") for n in (1, 2)]
+    dangling = [f"{ref}/98/1", "refs/workbench/links/lost", f"{ref}/99/1"]
+    expected = [("ref_dangling", name) for name in dangling] + [("work_lost", f"{ref}/{n}/1") for n in (1, 2)]
     assert await faults(workbench) == expected
     await mend_all(workbench)
     assert await faults(workbench) == []

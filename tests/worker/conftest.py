@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import with_store
 from tests.worker.runner import Runner
+from workbench.state.settings import Settings
+
+
+@pytest.fixture
+def settings(settings: Settings, empty_store: Path) -> Settings:
+    """The settings of a project in which nothing has happened."""
+    return with_store(settings, empty_store)
 
 
 @pytest.fixture

@@ -327,7 +327,10 @@ async def test_over_tls_a_worker_and_its_models_are_reached_once_the_certificate
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WORKBENCH_CONFIG", str(on_disk / "config"))
-    profile = {"summary": "Asks.", "command": ["{python}", "-c", ASK], "passes": ["ANTHROPIC_API_KEY"]}
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setattr("workbench.services.processes.profiles._is_key_kept", lambda variable: False)  # there
+    needs = {"passes": ["ANTHROPIC_API_KEY"], "needs": ["$ANTHROPIC_API_KEY"]}
+    profile = {"summary": "Asks.", "command": ["{python}", "-c", ASK], **needs}
     (settings.home / "profiles").mkdir(parents=True)
     (settings.home / "profiles" / "asks.yaml").write_text(json.dumps(profile))
     trust(settings.project, withheld(settings.project))

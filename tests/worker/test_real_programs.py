@@ -277,6 +277,7 @@ async def test_a_real_program_sends_its_model_only_the_settings_of_its_definitio
     more = {"tool_server_start_seconds": 60.0, "confinement_read": str(SERVER.parents[2])}
     chosen = settings.model_copy(update=more)
     unused = {}
+    tasks: list[int] = []
     with answering(*[("shell", "true")] * STEPS, ("text", "All is done.")) as model:
         address = for_test(chosen, name, model)
         provider = {KEYS[name]: "env://KEY_OF_A_DEFINITION"} | (address if name == "codex" else {})
@@ -291,11 +292,12 @@ async def test_a_real_program_sends_its_model_only_the_settings_of_its_definitio
                 await call("agent_install_provider", agentTarget=agent, **how)
                 await call("create_worktree", name=agent)
                 new = {"title": "t", "persona_id": "implementer", "target_worktree": agent, "max_retries": 0}
-                task_id = (await call("create_task", **new))["id"]
+                tasks.append((await call("create_task", **new))["id"])
                 where = {"name": agent, "definition": agent, "assigned_worktree": agent, "environment": address}
                 unused[agent] = (await call("spawn_agent", profile="plain", persona_id="implementer", **where))[
                     "unused"
                 ]
+            for task_id in tasks:
                 await given.reached(served.workbench, task_id, "completed", "failed")
     used, own = (
         [(path, said) for path, said in model.requests if f"PROMPT-OF-{agent}" in json.dumps(said)]

@@ -44,6 +44,7 @@ async def test_a_task_that_a_killed_worker_elsewhere_held_is_done_once_it_is_sta
         await asyncio.to_thread(worker.end)
         print(worker.log)
     assert [attempt["outcome"] for attempt in task["attempts"]] == ["released", "completed"]
+    assert task["attempts"][0]["kept"] is not None  # what it had made is not lost
     branch = f"wb/{task['attempts'][-1]['worktree']}/main"
     assert git("show", f"{branch}:made", cwd=repository) == "2"
     assert git("show", f"{branch}:of_other", cwd=repository) == "merged"

@@ -34,7 +34,7 @@ STATE = "state"
 """The folder with the files of the state directory."""
 KEPT = (
     *("agents", "personas", "profiles", "mcp.json", "settings.toml", "allowlist.txt"),
-    *("logs", "runs", "executions", "agent_sessions", "trash"),
+    *("logs", "runs", "executions", "agent_sessions", "artifacts", "trash"),
 )
 """The entries of the state directory that are kept. All others hold secrets, or belong to processes and this place."""
 LARGEST_MANIFEST = 64 << 20

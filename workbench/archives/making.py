@@ -23,7 +23,7 @@ from workbench.archives.archive import (
     require_size,
 )
 from workbench.errors import BadInput, Conflict
-from workbench.git import Repository
+from workbench.git import Repository, whole_bundles
 from workbench.git.run import run
 from workbench.model import __version__, wall_clock
 from workbench.rules.secrets.forms import masked_by_form
@@ -80,7 +80,7 @@ def _make(settings: Settings, place: Path) -> Manifest:
     descriptor = os.open(place / FINISHED, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file, ArchiveWriter(file) as writer:
         writer.add(STORE, store)
-        refs = repository.write_whole_bundle(bundle) if repository else {}
+        refs = whole_bundles.write(repository, bundle) if repository else {}
         if repository:
             writer.add(REFS, bundle)
         left_out = []

@@ -25,7 +25,7 @@ from workbench.archives.archive import (
     unsafe,
 )
 from workbench.errors import BadInput, Conflict, Unavailable
-from workbench.git import Repository, bundles
+from workbench.git import Repository, whole_bundles
 from workbench.model import wall_clock
 from workbench.present.inert import inert_line
 from workbench.state import outside
@@ -128,9 +128,9 @@ def _prepare(settings: Settings, archive: Archive) -> _Work:
     if not manifest.refs or (is_new and note):
         return work
     if work.repository is not None:
-        refs = work.repository.add_objects(work.unpacked / REFS)
+        refs = whole_bundles.unbundle(work.repository, work.unpacked / REFS)
     else:
-        refs = bundles.begin(work.new, work.unpacked / REFS, manifest.head)
+        refs = whole_bundles.begin(work.new, work.unpacked / REFS, manifest.head)
         _require_free_place(archive, work)
     if refs != manifest.refs:
         raise damaged(archive.path, "its references differ from the manifest")
@@ -138,12 +138,16 @@ def _prepare(settings: Settings, archive: Archive) -> _Work:
 
 
 def _require_free_place(archive: Archive, work: _Work) -> None:
-    """Refuse a repository in which the project's place is a link to elsewhere, or that has its state."""
+    """Refuse a repository that has what is there, such as the archive, or that has the project's state or links away."""
     place = work.new / archive.manifest.within
     if not place.resolve().is_relative_to(work.new.resolve()):
         raise unsafe(archive.path, archive.manifest.within)
     if place.is_dir() and (names := state_directory.tracked(place)):
         raise unsafe(archive.path, names[0])
+    if taken := next(
+        (entry.name for entry in work.new.iterdir() if os.path.lexists(work.place.parent / entry.name)), None
+    ):
+        raise _not_empty(work.place.parent, taken)
 
 
 def _put_in_place(settings: Settings, archive: Archive, work: _Work) -> Restored:
@@ -162,7 +166,7 @@ def _put_in_place(settings: Settings, archive: Archive, work: _Work) -> Restored
         note.write(settings.project)
         if work.repository is not None:
             aside = f"refs/workbench/restored/{manifest.made_at}"
-            done.moved = work.repository.add_references(manifest.refs, aside)
+            done.moved = whole_bundles.add_references(work.repository, manifest.refs, aside)
         if _put_files(work.unpacked / STATE, here, now):
             done.aside = new_aside(here.database, now)
         if here.database_url is None:

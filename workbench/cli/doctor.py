@@ -14,6 +14,7 @@ from workbench.cli.global_options import root
 from workbench.cli.output import PartialFailure, Shown, agreed, pass_client, size
 from workbench.errors import WorkbenchError
 from workbench.model import wall_clock
+from workbench.present.inert import inert
 from workbench.present.tables import Table
 from workbench.state.database_note import DatabaseNote
 from workbench.state.settings import Settings
@@ -95,21 +96,32 @@ def _mended(client: OperatorClient, yes: bool) -> Iterator[tuple[str, str, str]]
         state = "ok" if mended[0] == "mended" else state
     if state != "ok":
         return
-    asked = set[tuple[str, str]]()
-    while new := [fault for fault in _faults(client) if (fault["kind"], fault["name"]) not in asked]:
+    asked = set[tuple[str, ...]]()
+    while new := [fault for fault in _faults(client) if tuple(fault.values()) not in asked]:
         for fault in new:  # mending one may show others
-            asked.add((fault["kind"], fault["name"]))
+            asked.add(tuple(fault.values()))
             yield _mend(client, fault, yes)
 
 
 def _mend(client: OperatorClient, fault: Mapping[str, str], yes: bool) -> tuple[str, str, str]:
-    what = f"{fault['kind']} {fault['name']}"
-    if not (yes or agreed(f"{fault['says']} {fault['mend']} Do it?")):
-        return "left", what, f"{fault['says']} {fault['mend']} To do it, agree, or give --yes."
+    what, shown = f"{fault['kind']} {fault['name']}", f"{fault['says']} {fault['mend']}"
+    if not _agreed(shown, "Do it?", yes):
+        return "left", what, f"{shown} To do it, agree, or give --yes."
     try:
-        return "mended", what, client.call("mend_fault", kind=fault["kind"], name=fault["name"])["done"]
+        return (
+            "mended",
+            what,
+            client.call("mend_fault", kind=fault["kind"], name=fault["name"], description=shown)["done"],
+        )
     except WorkbenchError as error:
         return "left", what, error.message
+
+
+def _agreed(shown: str, question: str, yes: bool) -> bool:
+    """Show a change, and ask for it unless everything is agreed to."""
+    if yes:
+        click.echo(inert(f"{shown} {question} Yes."), err=True)
+    return yes or agreed(f"{shown} {question}")
 
 
 def _restored(settings: Settings, says: str, yes: bool) -> tuple[str, str, str]:
@@ -118,7 +130,7 @@ def _restored(settings: Settings, says: str, yes: bool) -> tuple[str, str, str]:
 
     if (backup := newest_backup(settings.database)) is None:
         return "left", "store", says
-    if not (yes or agreed(f"{says} Put {backup} in its place?")):
+    if not _agreed(says, f"Put {backup} in its place?", yes):
         return "left", "store", says
     try:
         aside = replace(settings.database, backup, wall_clock())

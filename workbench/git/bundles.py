@@ -1,19 +1,14 @@
-"""Deletes branches, finds the commits that would be lost with them, and bundles those, a branch, or all references."""
+"""Deletes branches, finds the commits that would be lost with them, saves those as bundles, and bundles branches."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git.plumbing import Plumbing
-from workbench.git.run import NOBODY, GitResult, run
-
-BEGIN_SECONDS = 600.0
-_HEADER = 100
-"""More bytes than the lines with the version of a bundle and how its objects are named."""
 
 
 def only_in(repository: Plumbing, branch: str, besides: Sequence[str]) -> int:
@@ -68,67 +63,6 @@ def _replaced(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def write_whole(repository: Plumbing, path: Path) -> dict[str, str]:
-    """See `Repository.write_whole_bundle`."""
-    if repository.read("rev-parse", "--is-shallow-repository").text == "true":
-        raise Conflict(
-            "REPOSITORY_SHALLOW",
-            f"{repository.root} has only the newest commits, so what refers to older ones could not be restored. Get "
-            "the others: `git fetch --unshallow`.",
-        )
-    # A reference to an object that is not there is left out: git would refuse all for its sake.
-    command = ("bundle", "create", "--quiet", str(path), "--ignore-missing", "--all", "HEAD")
-    repository.write(*command, limit=repository.checkout_limit)
-    return _heads(repository.read("bundle", "list-heads", str(path)))
-
-
-def begin(place: Path, path: Path, head: str, limit: float = BEGIN_SECONDS) -> dict[str, str]:
-    """Make a repository, in a new directory, with the references of a bundle, and check out one of them.
-
-    Args:
-        head: a branch by full name, or a commit.
-    Returns: what each reference names.
-    """
-    place.mkdir()
-    with path.open("rb") as file:
-        hashed = "sha256" if b"@object-format=sha256\n" in file.read(_HEADER) else "sha1"
-    run(["init", "--quiet", "--template=", f"--object-format={hashed}"], place, NOBODY, limit).expect((0,))
-    repository = Plumbing(place, place / ".git", limit, limit)
-    references = unbundle(repository, path)
-    create(repository, references)
-    if head.startswith("refs/"):
-        repository.write("symbolic-ref", "HEAD", head)
-    else:
-        repository.write("update-ref", "--no-deref", "HEAD", repository.commit(head))
-    repository.write("reset", "--quiet", "--hard")
-    return references
-
-
-def unbundle(repository: Plumbing, path: Path) -> dict[str, str]:
-    """See `Repository.add_objects`."""
-    return _heads(repository.write("bundle", "unbundle", str(path), limit=repository.checkout_limit))
-
-
-def add_refs(repository: Plumbing, refs: Mapping[str, str], aside: str) -> dict[str, str]:
-    """See `Repository.add_references`."""
-    here = repository.references()
-    moved = {name: f"{aside}/{name.removeprefix('refs/')}" for name, id_ in refs.items() if here.get(name, id_) != id_}
-    wanted = {moved.get(name, name): id_ for name, id_ in refs.items()}
-    create(repository, {name: id_ for name, id_ in wanted.items() if here.get(name) != id_})
-    return moved
-
-
-def create(repository: Plumbing, refs: Mapping[str, str]) -> None:
-    """Create references, all or none."""
-    lines = "".join(f"create {name} {id_}\n" for name, id_ in refs.items())
-    repository.write("update-ref", "--stdin", stdin=os.fsencode(lines))
-
-
-def _heads(result: GitResult) -> dict[str, str]:
-    """What each reference of a bundle names."""
-    return {name: id_ for name, id_ in result.references.items() if name != "HEAD"}
 
 
 def delete_branch(repository: Plumbing, branch: str, commit: str) -> None:

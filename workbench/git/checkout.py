@@ -115,9 +115,10 @@ class Checkout:
         Raises:
             Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``: a filter failed.
         """
-        rewrite = ("read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD")
+        rewrite, patterns = ("read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"), _filter_patterns(names)
         try:
-            self._git("rm", "-r", "-f", "--quiet", "--ignore-unmatch", "--", *_filter_patterns(names), then=[rewrite])
+            if self._git("ls-files", "-z", "--", *patterns).out:  # else every file would be looked at once more
+                self._git("rm", "-r", "-f", "--quiet", "--ignore-unmatch", "--", *patterns, then=[rewrite])
         except Unavailable:
             self._unlock()
             self.disable_filters(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -492,18 +492,6 @@ class Repository(Plumbing):
             NotFound: ``BRANCH_NOT_FOUND``. Unavailable: ``BUNDLE_NOT_WRITTEN``.
         """
         bundles.write(self, path, refs)
-
-    def write_whole_bundle(self, path: Path) -> dict[str, str]:
-        """Write a bundle of all references and their commits; what each names. Conflict: ``REPOSITORY_SHALLOW``."""
-        return bundles.write_whole(self, path)
-
-    def add_objects(self, path: Path) -> dict[str, str]:
-        """Add the objects of a bundle, and no reference; what each reference in it names."""
-        return bundles.unbundle(self, path)
-
-    def add_references(self, references: Mapping[str, str], aside: str) -> dict[str, str]:
-        """Create references. Those that are here and elsewhere stay: the ones below `aside` that stand for them."""
-        return bundles.add_refs(self, references, aside)
 
     @machine_faults()
     def bundle_branch(self, path: Path, branch: str, *, known: Sequence[str]) -> str | None:

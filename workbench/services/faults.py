@@ -7,7 +7,6 @@ no work: files are moved to the trash, references are saved there as bundles.
 from __future__ import annotations
 
 import json
-import re
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Hint, NotFound
 from workbench.git import Repository
+from workbench.git.whole_bundles import create
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.process import ProcessRef, is_running
@@ -32,10 +32,13 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
 
 SQL = beside(__file__)
-ATTEMPTS = re.compile(r"refs/workbench/attempts/(\d{1,18})/(\d{1,18})")
+ATTEMPTS = "refs/workbench/attempts/"
 
 Kind = Literal["orphans", "lease", "worktree_lost", "worktree_unknown", "ref_dangling", "work_lost"]
 FaultName = Annotated[str, Field(max_length=400, description="Which one; see find_faults.")]
+Description = Annotated[
+    str, Field(max_length=4000, description="What find_faults says of it and how it is mended: nothing else is done.")
+]
 
 
 class Fault(Wire):
@@ -45,6 +48,11 @@ class Fault(Wire):
     name: str
     says: str
     mend: str
+
+    @property
+    def description(self) -> str:
+        """What a person is shown before it is mended."""
+        return f"{self.says} {self.mend}"
 
 
 class Faults(Wire):
@@ -74,25 +82,30 @@ async def find_faults(ctx: Ctx) -> Faults:
 
 @op(allow=Level.OPERATOR, destructive=True, tool=False)
 async def mend_fault(
-    ctx: Ctx, kind: Annotated[Kind, Field(description="What is wrong; see find_faults.")], name: FaultName
+    ctx: Ctx,
+    kind: Annotated[Kind, Field(description="What is wrong; see find_faults.")],
+    name: FaultName,
+    description: Description,
 ) -> Mended:
-    """Mend a fault that find_faults has found. Files and references that go are in the trash."""
-    return await ctx.local.repositories.shielded(_mend(ctx, kind, name))
+    """Mend a fault that find_faults has found, if it is still what was shown. Files and references go to the trash."""
+    return await ctx.local.repositories.shielded(_mend(ctx, (kind, name, description)))
 
 
-async def _mend(ctx: Ctx, kind: Kind, name: str) -> Mended:
+async def _mend(ctx: Ctx, asked: tuple[Kind, str, str]) -> Mended:
     if await _repository(ctx) is None:
-        return await _mend_found(ctx, None, kind, name)
+        return await _mend_found(ctx, None, asked)
     async with exclusive(ctx) as repository:
-        return await _mend_found(ctx, repository, kind, name)
+        return await _mend_found(ctx, repository, asked)
 
 
-async def _mend_found(ctx: Ctx, repository: Repository | None, kind: Kind, name: str) -> Mended:
+async def _mend_found(ctx: Ctx, repository: Repository | None, asked: tuple[Kind, str, str]) -> Mended:
     for found in await _find(ctx, repository):
-        if (found.fault.kind, found.fault.name) == (kind, name):
+        if (found.fault.kind, found.fault.name, found.fault.description) == asked:
             return await _record(ctx, Mended(fault=found.fault, done=await found.mend()))
     raise NotFound(
-        "FAULT_NOT_FOUND", f"There is no such fault ({kind} {name!r}).", Hint("find_faults", "{} lists them.")
+        "FAULT_NOT_FOUND",
+        f"There is no such fault ({asked[0]} {asked[1]!r}), or it is another one by now. Nothing was changed.",
+        Hint("find_faults", "{} lists what there is."),
     )
 
 
@@ -266,21 +279,20 @@ def _entries(place: Path) -> Iterator[Path]:
 
 
 def _refs(ctx: Ctx, repository: Repository, works: Iterable[Row]) -> Iterator[_Found]:
-    """References to the work of attempts that the store does not know, and work whose reference is gone."""
+    """References that name nothing or are of no attempt, and kept work whose reference is gone."""
     by_ref = {attempt_ref(row["task_id"], row["attempt"]): row for row in works}
-    named, whole = repository.references("refs/workbench/attempts"), repository.tips("refs/workbench/attempts")
-    for ref, object_id in named.items():
-        work = by_ref.get(ref)
-        is_known = ATTEMPTS.fullmatch(ref) and work and (work["kept_commit"] or work["state"] != "over")
-        if ref not in whole or not is_known:
-            why = "names a commit that is not there" if ref not in whole else "is of no attempt that the store has"
+    named, whole = repository.references("refs/workbench"), repository.tips("refs/workbench")
+    for ref, object_id in sorted(named.items(), key=lambda item: item[0] in whole):  # git fails beside one of nothing
+        is_whole = ref in whole or repository.has_object(object_id)
+        if not is_whole or (ref.startswith(ATTEMPTS) and not _is_of_attempt(by_ref.get(ref))):
+            why = "is of no attempt that the store has" if is_whole else "names an object that is not there"
             fault = Fault(
                 kind="ref_dangling",
                 name=ref,
                 says=f"The reference {ref} {why}.",
-                mend="Delete it." if ref not in whole else "Save its commits as a bundle in the trash, and delete it.",
+                mend="Save its commits as a bundle in the trash, and delete it." if is_whole else "Delete it.",
             )
-            yield _Found(fault, _mend_ref(ctx, repository, ref, object_id, is_whole=ref in whole))
+            yield _Found(fault, _mend_ref(ctx, repository, ref, object_id, is_whole=is_whole))
     for ref, work in by_ref.items():
         kept = work["kept_commit"]
         if kept and ref not in whole and ctx.local.machine.has(work["machine"]):
@@ -292,6 +304,11 @@ def _refs(ctx: Ctx, repository: Repository, works: Iterable[Row]) -> Iterator[_F
                 mend="Make it again." if is_here else "Record that the work is no longer kept: its commit is gone.",
             )
             yield _Found(fault, _mend_work(ctx, repository, ref, work, is_here=is_here))
+
+
+def _is_of_attempt(work: Row | None) -> bool:
+    """Whether the store says that an attempt has or may get a reference."""
+    return work is not None and bool(work["kept_commit"] or work["state"] != "over")
 
 
 def _mend_ref(
@@ -314,7 +331,7 @@ def _mend_work(
 ) -> Callable[[], Awaitable[str]]:
     async def mend() -> str:
         if is_here:
-            await to_thread(repository.add_references, {ref: work["kept_commit"]}, f"{ref}-restored")
+            await to_thread(create, repository, {ref: work["kept_commit"]})
             return "The reference is made again."
         key = {"task_id": int(work["task_id"]), "attempt": int(work["attempt"])}
         await ctx.write(lambda tx: attempts.forget(tx, **key))

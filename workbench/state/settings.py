@@ -35,6 +35,7 @@ from pydantic_settings import (
 
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
+from workbench.state.connection_settings import ConnectionSettings
 from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import PASSWORD_VARIABLE, DatabaseUrl, require_no_password
 from workbench.state.koi_settings import KoiSettings
@@ -42,6 +43,7 @@ from workbench.state.machine import MachineSettings
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.resource_settings import ResourceSettings
+from workbench.state.retention_settings import RetentionSettings
 from workbench.state.root import find_project, require_own
 from workbench.state.telemetry_settings import TelemetrySettings
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
@@ -67,8 +69,15 @@ class Settings(
     NotificationSettings,
     ResourceSettings,
     MachineSettings,
+    ConnectionSettings,
     TelemetrySettings,
+<<<<<<< HEAD
+    RetentionSettings,
     KoiSettings,
+=======
+    KoiSettings,
+    RetentionSettings,
+>>>>>>> 86f436303f97d44be2b54bc3665178179f50efa6
 ):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
@@ -137,42 +146,6 @@ class Settings(
         description="WebSockets of one address whose clients have neither registered nor authenticated; at most half "
         "of all connections.",
     )
-    max_handshakes: int = Field(
-        1_000,
-        ge=1,
-        description="Connections that wait for a complete request without a valid token. For a new one, the oldest of "
-        "the address that has most is closed.",
-    )
-    handshake_seconds: float = Field(
-        10.0, gt=0, description="How long a client may take to send the head of a request, and how long its body."
-    )
-    stalled_seconds: float = Field(
-        10.0, gt=0, description="How long a client may leave sent data unread before it is disconnected."
-    )
-    max_unsent_bytes: int = Field(
-        67_108_864, ge=65_536, description="Most data kept for one slow client before it is disconnected."
-    )
-    idle_anonymous_seconds: float = Field(
-        300.0, gt=0, description="How long a WebSocket may stay open if its client neither registers nor authenticates."
-    )
-    mcp_task_after_seconds: float = Field(
-        5.0, gt=0, le=600, description="After how long a call becomes a task, for MCP clients that know tasks."
-    )
-    mcp_task_kept_seconds: float = Field(
-        3_600.0, gt=0, le=604_800, description="How long the result of a call that became a task is kept."
-    )
-    max_mcp_tasks: int = Field(
-        32, ge=0, le=1_000, description="Most calls of one MCP client that are tasks, or were and are still kept."
-    )
-    max_frame_bytes: int = Field(1_048_576, ge=1_024, description="Largest WebSocket frame or request body.")
-    max_in_flight: int = Field(64, ge=1, description="Messages of one connection that are handled concurrently.")
-    max_messages_per_second: int = Field(
-        200, ge=1, description="Rate limit of one connection, averaged over ten seconds."
-    )
-    max_anonymous_requests_per_minute: int = Field(
-        3_000, ge=1, description="Requests without a token from one address."
-    )
-    max_failed_logins: int = Field(5, ge=1, description="Failed authentications before a connection is closed.")
     max_message_bytes: int = Field(
         20_000, ge=100, description="Largest text of a message to an agent, or of a comment."
     )
@@ -289,24 +262,11 @@ class Settings(
         gt=0,
         description="How long an agent's program may say nothing, while none of its tools runs, before it is ended.",
     )
-    max_agent_session_bytes: int = Field(
-        50_000_000,
-        ge=0,
-        description="Largest conversation of an agent's program that is kept for the next attempt; 0: none is kept.",
-    )
-    keep_attempts_days: float = Field(
-        30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
-    )
     max_checkouts: int = Field(
         4, ge=1, description="Checkouts that are kept for tasks without a worktree, of one commit each."
     )
     update_worktrees: bool = Field(
         True, description="Merge the target into a worktree before an attempt begins there, if they do not conflict."
-    )
-    max_disk_bytes: int = Field(
-        0,
-        ge=0,
-        description="Of more bytes on the disk, what can be made again is cleared: `workbench disk` (0: never).",
     )
     max_archive_bytes: int = Field(
         107_374_182_400, ge=1_000_000, description="Most bytes that an archive of the project may take when unpacked."
@@ -386,13 +346,6 @@ class Settings(
         64, ge=1, description="Functions that run at once for tools in one process, with those that a call left behind."
     )
     process_sample_seconds: float = Field(5.0, ge=0, description="How often processes are measured; 0: never.")
-    keep_process_samples_days: float = Field(7.0, ge=0, description="How long what was measured is kept.")
-    keep_events_days: float = Field(
-        0.0, ge=0, description="When events are rolled up to Parquet, for queries (0: never)."
-    )
-    keep_tool_logs_days: float = Field(
-        30.0, ge=0, description="How long what functions printed while they ran for tools is kept."
-    )
     max_tool_result_bytes: int = Field(67_108_864, ge=1_024, description="Largest result of a tool.")
     max_tool_rows: int = Field(1_000, ge=1, description="Most rows of a result that a function does not declare.")
     max_run_metrics: int = Field(1_000_000, ge=1, description="Values that one run may record.")

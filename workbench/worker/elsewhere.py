@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 import logging
 import os
 import stat
@@ -23,6 +24,7 @@ from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.git import CommitIdentity, Repository, unverified
 from workbench.rules.tasks import artifacts
 from workbench.state.root import STATE
+from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.startup import WorkerConfig, WorktreePlace
@@ -169,6 +171,25 @@ class CheckoutElsewhere(WorkerCheckout):
             log.warning("the worktree is made anew, because an earlier command has damaged it: %s", error.message)
             await asyncio.to_thread(self._check_out_anew, self._base or commit)
         await super().prepare()
+        prepared = {"attempt": self._attempt, "base": self._base}
+        await asyncio.to_thread(atomic_file.replace, self._record, json.dumps(prepared))
+
+    def resume(self, task: Mapping[str, Any]) -> bool:
+        """Go on with the attempt that an earlier process held, if it had prepared the worktree for that. Blocks."""
+        try:
+            prepared = json.loads(self._record.read_text("utf-8"))
+        except (OSError, ValueError):
+            return False
+        attempt = {"task_id": task["id"], "attempt": task["attempt"]}
+        if prepared["attempt"] != attempt:
+            return False
+        self.begin(attempt, prepared["base"])
+        return True
+
+    @property
+    def _record(self) -> Path:
+        """For which attempt the worktree is prepared."""
+        return self._config.project / STATE / "prepared.json"
 
     def _check_out_anew(self, commit: str) -> None:
         repository, place = self._repository(), self._worktree

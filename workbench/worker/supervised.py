@@ -383,16 +383,17 @@ class SupervisedAttempt:
         """Commit the command's changes; the newest commit of the attempt, if there is one."""
         if self.checkout is None:
             return None
-        return await self.checkout.commit(self._message(), author(self.name))
+        return await self.checkout.commit(message_of(self.claim.task, self.name), author(self.name))
 
     async def _leave(self) -> None:
         """Leave the changes of an attempt that did not complete its task to the server."""
         if self.checkout is not None:
-            await self.checkout.leave(self._message(), author(self.name))
+            await self.checkout.leave(message_of(self.claim.task, self.name), author(self.name))
 
-    def _message(self) -> str:
-        task = self.claim.task
-        return f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {self.name}."
+
+def message_of(task: Mapping[str, Any], agent_id: str) -> str:
+    """The message of the commit that an attempt makes."""
+    return f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {agent_id}."
 
 
 def _usage(outcome: AttemptOutcome) -> dict[str, Any]:

@@ -15,12 +15,13 @@ from typing import Any
 
 from workbench.errors import Conflict, Refused, WorkbenchError
 from workbench.worker.api import Api
-from workbench.worker.attempt import Worker
+from workbench.worker.attempt import Worker, author
 from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.elsewhere import CheckoutElsewhere
 from workbench.worker.lease import HeldTask
 from workbench.worker.startup import WorkerConfig
-from workbench.worker.supervised import SupervisedAttempt
+from workbench.worker.supervised import SupervisedAttempt, message_of
+from workbench.worker.writing import AttemptLock
 
 WAIT_SECONDS = 20.0
 POLL_SECONDS = 2.0
@@ -110,9 +111,19 @@ class Supervisor:
         for task in (await self._api.call("heartbeat_and_get_tasks", limit=1))["holding"]:
             attempt = {"task_id": task["id"], "attempt": task["attempt"]}
             log.info("attempt %s at task %s ended with an earlier process", task["attempt"], task["id"])
+            await self._leave_earlier(task)
             reason = "the worker was ended, and started again"
             with contextlib.suppress(Conflict):  # it had not begun, or is over by now
                 await self._api.call("finish_attempt", outcome="released", key=self._key, reason=reason, **attempt)
+
+    async def _leave_earlier(self, task: Mapping[str, Any]) -> None:
+        """Send what an earlier process has left of an attempt, once nothing of it runs."""
+        if isinstance(self._checkout, CheckoutElsewhere) and (place := self._config.worktree):
+            with AttemptLock(place.writer, task) as writer:
+                await asyncio.to_thread(writer.enter)
+                if writer.is_held and self._checkout.resume(task):
+                    await self._checkout.leave(message_of(task, self._name), author(self._name))
+                writer.leave()
 
     # Claiming.
 

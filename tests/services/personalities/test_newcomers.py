@@ -6,16 +6,15 @@ import asyncio
 import json
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from rid_lib.ext.utils import sha256_hash
 from rid_lib.types import KoiNetNode
 
-from tests.conftest import Clock, NewDatabase
+from tests.conftest import Clock
+from tests.services.personalities.conftest import NewSide
 from tests.services.personalities.nodes import Here, Other, event
-from tests.services.personalities.two_nodes import side
 from workbench.koi.identity import NodeIdentity
 from workbench.koi.nodes import EdgeStatus, EdgeType
 from workbench.koi.payloads import EventType, FetchRids
@@ -129,12 +128,10 @@ async def test_a_forged_message_counts_for_nobody_and_news_that_cross_for_nothin
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-async def test_after_five_thousand_throw_away_nodes_a_newcomer_is_in_at_once(
-    tmp_path: Path, new_database: NewDatabase, clock: Clock
-) -> None:
-    async with side(tmp_path / "hub", "hub", **new_database()) as hub:
+async def test_after_five_thousand_throw_away_nodes_a_newcomer_is_in_at_once(new_side: NewSide, clock: Clock) -> None:
+    async with new_side("hub") as hub:
         clock.now = hub.ctx.store.now()
         await crowd(Here(hub.workbench, hub.ctx, clock), clock, 5_000)
-        async with asyncio.timeout(5), side(tmp_path / "late", "late", hub, **new_database()) as late:
+        async with asyncio.timeout(5), new_side("late", hub) as late:
             await late.publish("bee", mood={"value": "busy"})
             await hub.knows("bee", "mood")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import given
-from tests.conftest import NewDatabase, Served
-from tests.services.personalities.two_nodes import Side, side
+from tests.conftest import Served
+from tests.services.personalities.conftest import NewSide
+from tests.services.personalities.two_nodes import Side
 from tests.shells.mcp.sessions import session
 from workbench.errors import Refused, WorkbenchError
 from workbench.ops import OPERATOR
@@ -32,18 +32,18 @@ CALM = {"value": "calm", "description": "How it feels."}
 
 
 @pytest.fixture
-async def here(tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[Side]:
+async def here(new_side: NewSide) -> AsyncIterator[Side]:
     """The project whose trait is called."""
-    async with side(tmp_path / "here", "here", **new_database()) as opened:
+    async with new_side("here") as opened:
         await opened.workbench.call("offer_tools", host_id="k", name="kernel 1", tools=[MEAN])
         await opened.knows("ada", "mean")
         yield opened
 
 
 @pytest.fixture
-async def there(tmp_path: Path, new_database: NewDatabase, here: Side) -> AsyncIterator[Side]:
+async def there(new_side: NewSide, here: Side) -> AsyncIterator[Side]:
     """The project that calls it."""
-    async with side(tmp_path / "there", "there", here, **new_database()) as opened:
+    async with new_side("there", here) as opened:
         await opened.knows("ada", "mean")
         yield opened
 

@@ -13,9 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.conftest import NewDatabase
 from tests.koi.listening import listening, response
-from tests.services.personalities.two_nodes import Side, side
+from tests.services.personalities.conftest import NewSide
+from tests.services.personalities.two_nodes import Side
 from workbench.errors import Unavailable
 from workbench.koi.envelope import signed
 from workbench.koi.identity import load_or_create
@@ -43,17 +43,17 @@ def _all_is_closed() -> Iterator[None]:
 
 
 @pytest.fixture
-async def here(tmp_path: Path, new_database: NewDatabase) -> AsyncIterator[Side]:
+async def here(new_side: NewSide) -> AsyncIterator[Side]:
     """The project whose trait is called."""
-    async with side(tmp_path / "here", "here", **new_database()) as opened_side:
+    async with new_side("here") as opened_side:
         await opened_side.publish("bob", mood=MOOD, age={"value": 7, "is_callable": False})
         yield opened_side
 
 
 @pytest.fixture
-async def there(tmp_path: Path, new_database: NewDatabase, here: Side) -> AsyncIterator[Side]:
+async def there(new_side: NewSide, here: Side) -> AsyncIterator[Side]:
     """The project that may call it."""
-    async with side(tmp_path / "there", "there", here, **new_database()) as opened_side:
+    async with new_side("there", here) as opened_side:
         await here.call("set_peer_permission", peer=opened_side.rid, permission="always")
         yield opened_side
 
@@ -233,10 +233,8 @@ async def test_a_caller_with_a_token_sends_plain_arguments_and_an_agent_needs_a_
     assert (await post(here, b"{}", Authorization=token)).json()["result"] == "calm"
 
 
-async def test_a_node_that_forgot_this_one_is_introduced_to_it_again(
-    here: Side, tmp_path: Path, new_database: NewDatabase
-) -> None:
-    async with side(tmp_path / "late", "late", **new_database()) as late:
+async def test_a_node_that_forgot_this_one_is_introduced_to_it_again(here: Side, new_side: NewSide) -> None:
+    async with new_side("late") as late:
         await late.believe(here, here.info.url, "bob", mood=MOOD)
         call = asyncio.create_task(late.call("call_tool", name="bob__mood", arguments={}))
         [asked] = await here.question()
@@ -246,7 +244,7 @@ async def test_a_node_that_forgot_this_one_is_introduced_to_it_again(
 
 @pytest.mark.parametrize("status", ["200 OK", "307 Temporary Redirect\r\nLocation: {here}", "400 Bad Request"])
 async def test_nothing_is_sent_to_an_address_where_the_node_itself_does_not_answer(
-    here: Side, tmp_path: Path, new_database: NewDatabase, status: str
+    here: Side, new_side: NewSide, status: str
 ) -> None:
     reached = []
 
@@ -255,7 +253,7 @@ async def test_nothing_is_sent_to_an_address_where_the_node_itself_does_not_answ
         head = status.format(here=f"{here.info.url}/koi-net/rids/fetch")
         writer.write(response(b"null", head, "Connection: close\r\n"))
 
-    async with listening(service) as address, side(tmp_path / "late", "late", **new_database()) as late:
+    async with listening(service) as address, new_side("late") as late:
         await late.believe(here, address, "bob", mood=MOOD)
         with pytest.raises(Unavailable, match="KOI_BAD_ANSWER"):
             await late.call("call_tool", name="bob__mood", arguments={"a": 1})

@@ -187,6 +187,13 @@ async def test_a_task_that_an_absent_agent_created_is_of_the_person(workbench: W
     assert [row["created_by"] for row in await rows(workbench)] == ["operator", "operator"]
 
 
+async def test_of_equal_tasks_only_those_that_are_not_here_yet_are_added(workbench: Workbench) -> None:
+    row = BASE | {"created_at": "2026-01-01T00:00:00.001Z"}
+    await import_text(workbench, json.dumps([row, row, row | {"title": "u"}]))
+    made = await import_text(workbench, json.dumps([row, row | {"title": "v"}, row, row]))
+    assert (made["added"], made["present"]) == (["v", "t"], 2)
+
+
 async def test_a_secret_in_a_task_is_masked_in_the_export(workbench: Workbench) -> None:
     secret = "ghp_" + "a1B2c3D4e5" * 4
     await task(workbench, "t", description=f"key {secret}", run=f"curl -H 'Authorization: Bearer {secret}'")

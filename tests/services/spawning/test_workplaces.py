@@ -88,8 +88,7 @@ async def test_a_worktree_has_the_data_and_the_environment_where_the_project_has
     assert git("ls-tree", "-r", "--name-only", "wb/lab/main", cwd=project).split() == [".gitignore", "README.md"]
 
 
-@pytest.mark.parametrize("form", ["path", "finder"])
-@pytest.mark.parametrize("layout", ["src", "."])
+@pytest.mark.parametrize(("layout", "form"), [("src", "path"), (".", "finder")])  # all: confinement/test_own_files.py
 @pytest.mark.parametrize("mode", MODES)
 async def test_with_an_editable_environment_the_worktrees_code_is_tried(
     settings: Settings, project: Path, mode: str, layout: str, form: str

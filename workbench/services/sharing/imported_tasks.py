@@ -173,19 +173,25 @@ def _undecided(rows: Sequence[TaskRow]) -> set[int]:
 
 def _present(tx: Reader, rows: Sequence[TaskRow]) -> Iterator[tuple[int, int]]:
     """The rows that are here already, with the ids of their tasks: of equal ones, as many as there are here."""
-    unknown: dict[tuple[int, str], deque[int]] = {}
+    candidates: dict[int, dict[str, deque[int]]] = {}
     for number, row in enumerate(rows):
         if row.plan is not None:
             if found := tx.one(SQL.of_plan, plan=row.plan, name=row.name):
                 yield number, found["id"]
         elif row.created_at is not None:
             start = micros(row.created_at, 0) // MILLISECOND * MILLISECOND
-            title = with_masks(row.title)
-            if (start, title) not in unknown:
-                candidates = tx.all(SQL.created_between, start=start, until=start + MILLISECOND)
-                unknown[start, title] = deque(one["id"] for one in candidates if with_masks(one["title"]) == title)
-            if unknown[start, title]:
-                yield number, unknown[start, title].popleft()
+            if start not in candidates:
+                candidates[start] = _created_at(tx, start)
+            if left := candidates[start].get(with_masks(row.title)):
+                yield number, left.popleft()
+
+
+def _created_at(tx: Reader, start: int) -> dict[str, deque[int]]:
+    """The ids of the tasks that were created within a millisecond, by title."""
+    found: dict[str, deque[int]] = {}
+    for task in tx.all(SQL.created_between, start=start, until=start + MILLISECOND):
+        found.setdefault(with_masks(task["title"]), deque()).append(task["id"])
+    return found
 
 
 def _creator(tx: Tx, row: TaskRow) -> str:

@@ -14,7 +14,7 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -28,6 +28,7 @@ from workbench.confinement import abilities, gpus
 from workbench.errors import BadInput, Unauthenticated, Unavailable
 from workbench.git import Repository, git_version
 from workbench.model import __version__
+from workbench.rules.models.upstream import PROVIDERS
 from workbench.rules.profile import Profile
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import profiles
@@ -161,9 +162,10 @@ async def join(request: JoinRequest, place: Path) -> Joined:
     )
     async with connection as api:
         terms = await api.call_once("worker_terms")
+        apart = abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())
         settings = _settings(place, terms)
         profile = Profile.model_validate(terms["profile"])
-        _require_programs(profile)
+        _require_programs(profile, terms["models"])
         _make_private(settings.scratch)
         repository = await asyncio.to_thread(Repository.create, place, terms["object_format"])
         copy = BranchCopy(
@@ -173,18 +175,18 @@ async def join(request: JoinRequest, place: Path) -> Joined:
         worktree = _place(settings, terms)
         await asyncio.to_thread(check_out, repository, worktree, commit)
     config = await asyncio.to_thread(_config, request, settings, token, terms, profile, worktree, repository)
-    return Joined(config, terms["agent_id"], tuple(_notes(settings, terms)))
+    return Joined(config, terms["agent_id"], tuple(_notes(settings, terms, apart)))
 
 
-def _notes(settings: Settings, terms: Mapping[str, Any]) -> Iterator[str]:
-    """Coded lines about what this machine lacks, or has otherwise."""
+def _notes(settings: Settings, terms: Mapping[str, Any], apart: float) -> Iterator[str]:
+    """Coded lines about what this machine lacks, or has otherwise; its clock is `apart` seconds from the server's."""
     if confinement_of(settings).enforced and not namespaces_of(settings):
         text = (
             "Commands share this machine's loopback and shared memory, of which they may use nothing, and the worktree"
         )
         yield f"NO_NAMESPACES: {text} stands at a path of its own. Let the user make namespaces (docs/confinement.md)."
-    if (difference := abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())) > CLOCK_SECONDS:
-        text = f"This machine's clock and the server's differ by {difference:,.0f} s. Leases do not depend on it;"
+    if apart > CLOCK_SECONDS:
+        text = f"This machine's clock and the server's differ by {apart:,.0f} s. Leases do not depend on it;"
         yield f"CLOCK_DIFFERS: {text} times in files and commits do. Set it, by NTP for example."
     if terms["version"] != __version__:
         text = f"The server is Workbench {terms['version']}, this worker {__version__}. Install the server's here: "
@@ -206,8 +208,10 @@ def _require_box(settings: Settings) -> None:
         )
 
 
-def _require_programs(profile: Profile) -> None:
-    if lacks := profiles.missing(profile):
+def _require_programs(profile: Profile, models: Collection[str]) -> None:
+    """Refuse a profile that needs what is not here: programs, and variables besides the keys that the server has."""
+    supplied = {f"${name}" for model in models if model in PROVIDERS for name in PROVIDERS[model].variables}
+    if lacks := [need for need in profiles.missing(profile) if need not in supplied]:
         text = (
             f"The profile {profile.name} needs {', '.join(lacks)}, which this machine does not have. Install or set it."
         )

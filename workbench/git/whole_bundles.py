@@ -1,0 +1,83 @@
+"""Bundles of a whole repository: all references with all their commits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from workbench.errors import Conflict
+from workbench.git.plumbing import Plumbing
+from workbench.git.run import NOBODY, GitResult, run
+
+BEGIN_SECONDS = 600.0
+_HEADER = 100
+"""More bytes than the lines with the version of a bundle and how its objects are named."""
+
+
+def write(repository: Plumbing, path: Path) -> dict[str, str]:
+    """Write a bundle of all references with all their commits; what each reference in it names.
+
+    Raises:
+        Conflict: ``REPOSITORY_SHALLOW``.
+    """
+    if repository.read("rev-parse", "--is-shallow-repository").text == "true":
+        raise Conflict(
+            "REPOSITORY_SHALLOW",
+            f"{repository.root} has only the newest commits, so what refers to older ones could not be restored. Get "
+            "the others: `git fetch --unshallow`.",
+        )
+    # A reference to an object that is not there is left out: git would refuse all for its sake.
+    command = ("bundle", "create", "--quiet", str(path), "--ignore-missing", "--all", "HEAD")
+    repository.write(*command, limit=repository.checkout_limit)
+    return _heads(repository.read("bundle", "list-heads", str(path)))
+
+
+def begin(place: Path, path: Path, head: str, limit: float = BEGIN_SECONDS) -> dict[str, str]:
+    """Make a repository, in a new directory, with the references of a bundle, and check out one of them.
+
+    Args:
+        head: a branch by full name, or a commit.
+    Returns: what each reference names.
+    """
+    place.mkdir()
+    with path.open("rb") as file:
+        hashed = "sha256" if b"@object-format=sha256\n" in file.read(_HEADER) else "sha1"
+    run(["init", "--quiet", "--template=", f"--object-format={hashed}"], place, NOBODY, limit).expect((0,))
+    repository = Plumbing(place, place / ".git", limit, limit)
+    references = unbundle(repository, path)
+    create(repository, references)
+    if head.startswith("refs/"):
+        repository.write("symbolic-ref", "HEAD", head)
+    else:
+        repository.write("update-ref", "--no-deref", "HEAD", repository.commit(head))
+    repository.write("reset", "--quiet", "--hard")
+    return references
+
+
+def unbundle(repository: Plumbing, path: Path) -> dict[str, str]:
+    """Add the objects of a bundle, and no reference; what each reference in it names."""
+    return _heads(repository.write("bundle", "unbundle", str(path), limit=repository.checkout_limit))
+
+
+def add_references(repository: Plumbing, refs: Mapping[str, str], aside: str) -> dict[str, str]:
+    """Create references that are not here. Those that are elsewhere stay.
+
+    Returns: where what was asked for of the latter is: a reference below `aside`, by the name of the other.
+    """
+    here = repository.references()
+    moved = {name: f"{aside}/{name.removeprefix('refs/')}" for name, id_ in refs.items() if here.get(name, id_) != id_}
+    wanted = {moved.get(name, name): id_ for name, id_ in refs.items()}
+    create(repository, {name: id_ for name, id_ in wanted.items() if here.get(name) != id_})
+    return moved
+
+
+def create(repository: Plumbing, refs: Mapping[str, str]) -> None:
+    """Create references, all or none."""
+    lines = "".join(f"create {name} {id_}\n" for name, id_ in refs.items())
+    repository.write("update-ref", "--stdin", stdin=os.fsencode(lines))
+
+
+def _heads(result: GitResult) -> dict[str, str]:
+    """What each reference of a bundle names."""
+    return {name: id_ for name, id_ in result.references.items() if name != "HEAD"}
