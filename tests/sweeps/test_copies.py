@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -239,6 +240,26 @@ def test_a_scheduler_that_ends_ends_the_sweep_whose_runs_in_copies_can_be_resume
     lab.sweep(notebook, {"workers": 1}, parameters=seeds, resume=True)
     runs = lab.runs("gone")
     assert [(run["state"], lab.printed(run)) for run in runs] == [("completed", "1\n"), ("completed", "2\n")]
+
+
+def test_an_interrupted_sweep_lets_code_in_copies_clean_up_and_leaves_nothing(lab: SweepLab, tmp_path: Path) -> None:
+    cell = (
+        f"import pathlib, subprocess, time\nplace = pathlib.Path({str(tmp_path)!r})\n"
+        "subprocess.Popen(['/bin/sleep', '1000'], start_new_session=True)\n(place / 'began').touch()\n"
+        "try:\n    time.sleep(1000)\nfinally:\n    (place / 'ended').touch()"
+    )
+    notebook = lab.notebook("stopped.ipynb", "seed = 0", cell)
+    argv = [sys.executable, "-m", "workbench.cli", "--project", str(lab.place), "sweep", notebook.name]
+    with subprocess.Popen([*argv, "--dask", str(lab.dask)], cwd=lab.place, stderr=subprocess.PIPE, text=True) as sweep:
+        while not (tmp_path / "began").exists():
+            assert sweep.poll() is None, sweep.communicate()
+            time.sleep(0.05)
+        sweep.send_signal(signal.SIGINT)
+        _, err = sweep.communicate()
+    assert sweep.returncode == 130, err
+    assert (tmp_path / "ended").exists()
+    assert [(run["state"], run["error_code"]) for run in lab.runs("stopped")] == [("cancelled", "RUN_CANCELLED")]
+    assert left_running(lab.place, "stopped") == []
 
 
 def test_files_that_arrive_as_others_are_refused_and_taken_anew(tmp_path: Path) -> None:
