@@ -138,7 +138,7 @@ def _prepare(settings: Settings, archive: Archive) -> _Work:
 
 
 def _require_free_place(archive: Archive, work: _Work) -> None:
-    """Refuse a repository that has what is there, such as the archive, or that has the project's state or links away."""
+    """Refuse a repository that has what is there, such as the archive, or the project's state, or links away."""
     place = work.new / archive.manifest.within
     if not place.resolve().is_relative_to(work.new.resolve()):
         raise unsafe(archive.path, archive.manifest.within)

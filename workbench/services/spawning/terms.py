@@ -55,7 +55,7 @@ async def worker_terms(ctx: Ctx) -> WorkerTerms:
         worker = tx.one(SQL.elsewhere, agent=agent_uid)
         if worker is None or worker["assigned_worktree"] is None:
             text = "Only a worker that a machine without a clone has enlisted, and that has its worktree, gets terms."
-            raise Refused("FORBIDDEN", f"{text} See enlist_elsewhere.")
+            raise Refused("FORBIDDEN", f"{text} `workbench worker --server` enlists one.")
         return worker, require_worktree(tx, worker["assigned_worktree"])
 
     worker, row = await ctx.read(question)
