@@ -71,13 +71,8 @@ class Settings(
     MachineSettings,
     ConnectionSettings,
     TelemetrySettings,
-<<<<<<< HEAD
     RetentionSettings,
     KoiSettings,
-=======
-    KoiSettings,
-    RetentionSettings,
->>>>>>> 86f436303f97d44be2b54bc3665178179f50efa6
 ):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
