@@ -87,7 +87,10 @@ def _read_line(directory: Path, names: Sequence[str]) -> str | None:
 
 
 def copy_index(git_dir: Path, name: str) -> bool:
-    """Copy the index to a new file beside it; False if there is no file that can be copied."""
+    """Copy the index to a new file beside it; False if there is no file that can be copied.
+
+    The copy has the time of the index: by that, git knows of which files it may not have seen the last change.
+    """
     with suppress(OSError), opened(git_dir, ["index"]) as file:
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1 or about.st_size > _LARGEST_INDEX:
@@ -99,6 +102,8 @@ def copy_index(git_dir: Path, name: str) -> bool:
             os.close(place)
         with os.fdopen(new, "wb") as copy, os.fdopen(os.dup(file), "rb") as index:
             shutil.copyfileobj(index, copy)
+            copy.flush()
+            os.utime(copy.fileno(), ns=(about.st_atime_ns, about.st_mtime_ns))
         return True
     return False
 
