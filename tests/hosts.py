@@ -94,6 +94,8 @@ class Host:
         there = ["nsenter", "-t", str(self._space.pid), "-n", "ip"]
         here = ["nsenter", "-t", str(self._switch.pid), "-n", "ip"]
         port = f"to-{self.name}"
+        # The kernel takes the cable of a host that was switched off away some time later.
+        subprocess.run([*here, "link", "delete", port], capture_output=True, check=False)
         _run(*here, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(self._space.pid))
         _run(*here, "link", "set", port, "master", "br0", "up")
         _run(*there, "address", "add", f"{self.address}/24", "dev", "eth0")
