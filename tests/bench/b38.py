@@ -63,7 +63,7 @@ def _round(settings: Settings, place: Path, server: PostgresServer | None) -> di
 ROW = Row(
     "B38",
     f"an archive of a project with {EVENTS:,} events",
-    "",
+    "–",
     {BOTH: within(60, "s"), f"on PostgreSQL, {BOTH}": within(60, "s")},
     run,
 )
