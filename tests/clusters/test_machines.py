@@ -36,6 +36,7 @@ HPC = {"kind": "slurm", "jobs": 1, "cores": 1, "memory": "1 GB", "options": {"in
         {"kind": "dask", "address": "head"},
         {"kind": "slurm", "cores": 0, "memory": "1 GB"},
         {"kind": "cloud"},
+        {"kind": "ssh", "host": "-oProxyCommand=touch x"},
         {"address": "tcp://head:8786"},
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +16,7 @@ import click
 from workbench.errors import BadInput
 
 VARIABLE = "WORKBENCH_MACHINE_TOKEN"
+INPUT = Path("-")
 _OWN = ("persona_id", "name", "profile", "environment", "secret", "limits")
 """What may be said of a worker whose server is on another machine."""
 _OPTIONS = {
@@ -26,7 +28,7 @@ _OPTIONS = {
 
 def server_options(command: Any) -> Any:
     """Add the options of a worker whose server is on another machine to a command."""
-    file = click.Path(path_type=Path, exists=True, dir_okay=False)
+    file = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
     for option in reversed(
         (
             click.option(
@@ -36,7 +38,11 @@ def server_options(command: Any) -> Any:
                 help="Work for the project that this server has, which may be on another machine.",
             ),
             click.option(
-                "--token-file", type=file, default=None, help=f"File with the machine's token; else {VARIABLE}."
+                "--token-file",
+                type=file,
+                default=None,
+                help=f"File with the machine's token, else {VARIABLE}; -: the first line of the standard input, with "
+                "whose end the worker ends.",
             ),
             click.option("--certificate", type=file, default=None, help="File of the server's certificate, as PEM."),
             click.option(
@@ -97,13 +103,15 @@ def run_joining(options: ServerOptions, arguments: Mapping[str, Any]) -> int:
         for note in joined.notes:
             click.echo(note, err=True)
         click.echo(f"{joined.agent_id} is running, for {url}, in {place}; press Ctrl-C to end it.", err=True)
-        return run(joined.config)
+        return run(joined.config, while_input=options.token_file == INPUT)
 
 
 def _token(file: Path | None) -> str | None:
     """The machine's token; None if none is given."""
     if file is None:
         return os.environ.get(VARIABLE) or None
+    if file == INPUT:
+        return sys.stdin.readline().strip() or None
     if stat.S_IMODE(file.stat().st_mode) & 0o077:
         raise BadInput("TOKEN_NOT_PRIVATE", f"Others may read {file}. Run `chmod 600 {file}`, then try again.")
     return file.read_text("utf-8", "replace").strip() or None

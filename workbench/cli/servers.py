@@ -80,7 +80,7 @@ def servers() -> None:
 
 @root.group(cls=NounGroup)
 def machines() -> None:
-    """Machines without a clone of the project: those whose token enlists workers, and clusters of the settings."""
+    """Machines without a clone of the project: those whose token enlists workers, and those of the settings."""
 
 
 @root.command()

@@ -52,8 +52,24 @@ class SlurmMachine(BaseModel, frozen=True, extra="forbid"):
     options: dict[str, Any] = {}
 
 
+class SshMachine(BaseModel, frozen=True, extra="forbid"):
+    """A machine without a clone, on which agents are spawned by ssh.
+
+    Args:
+        host: as ssh takes it, such as ``you@node``.
+        command: what the shell there calls Workbench.
+        options: more options of ssh, such as ``-p``, ``2222``.
+    """
+
+    kind: Literal["ssh"]
+    host: str = Field(max_length=255, pattern=r"^[^\s-]\S*$")
+    command: str = Field("workbench", min_length=1, max_length=1_000)
+    options: tuple[str, ...] = ()
+
+
 Cluster = DaskMachine | SlurmMachine
-_CLUSTER: TypeAdapter[Cluster] = TypeAdapter(Annotated[Cluster, Field(discriminator="kind")])
+DescribedMachine = Cluster | SshMachine
+_DESCRIBED: TypeAdapter[DescribedMachine] = TypeAdapter(Annotated[DescribedMachine, Field(discriminator="kind")])
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}"
 """Of a machine."""
 
@@ -63,8 +79,9 @@ class MachineSettings(BaseSettings):
 
     machines: Annotated[dict[Annotated[str, Field(pattern=f"^{NAME}$")], dict[str, Any]], NoDecode] = Field(
         {},
-        description='Clusters that execute sweeps, by name, as tables: kind = "dask" with the address of a scheduler; '
-        'kind = "slurm" with jobs, cores, memory, patience_seconds and options. See docs/machines.md.',
+        description='Other machines, by name, as tables. Clusters that execute sweeps: kind = "dask" with the address '
+        'of a scheduler; kind = "slurm" with jobs, cores, memory, patience_seconds and options. Those on which agents '
+        'are spawned: kind = "ssh" with host, command and options. See docs/machines.md.',
     )
 
     machine: str = Field(
@@ -100,13 +117,20 @@ class MachineSettings(BaseSettings):
     @classmethod
     def _check_machines(cls, value: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         for described in value.values():
-            _CLUSTER.validate_python(described)
+            _DESCRIBED.validate_python(described)
         return value
 
     @property
-    def clusters(self) -> dict[str, Cluster]:
+    def described_machines(self) -> dict[str, DescribedMachine]:
         """The machines of the settings, by name."""
-        return {name: _CLUSTER.validate_python(described) for name, described in self.machines.items()}
+        return {name: _DESCRIBED.validate_python(described) for name, described in self.machines.items()}
+
+    @property
+    def clusters(self) -> dict[str, Cluster]:
+        """Those that execute sweeps, by name."""
+        return {
+            name: machine for name, machine in self.described_machines.items() if not isinstance(machine, SshMachine)
+        }
 
 
 @dataclass(frozen=True, slots=True)

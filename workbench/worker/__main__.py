@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 
@@ -24,12 +25,26 @@ class _Inert(logging.Formatter):
         return inert(super().format(record))
 
 
-async def work(config: WorkerConfig) -> int:
-    """Work until a signal, until there is no more to do, or until the admission is revoked; the exit status."""
+async def work(config: WorkerConfig, *, while_input: bool = False) -> int:
+    """Work until a signal, until there is no more to do, or until the admission is revoked; the exit status.
+
+    Args:
+        while_input: end, as by SIGTERM, when the standard input ends.
+    """
     supervisor = Supervisor(config, adopts_orphans=adopt_orphans())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.stop)
+    if while_input:
+        stdin = sys.stdin.fileno()
+
+        def read() -> None:
+            if not os.read(stdin, 4_096):
+                loop.remove_reader(stdin)
+                logging.info("its input has ended, and so does the worker")
+                supervisor.stop()
+
+        loop.add_reader(stdin, read)
     try:
         await supervisor.run()
     except WorkbenchError as error:
@@ -38,8 +53,8 @@ async def work(config: WorkerConfig) -> int:
     return 0
 
 
-def run(config: WorkerConfig) -> int:
-    """Work in this process, which does nothing else; the exit status."""
+def run(config: WorkerConfig, *, while_input: bool = False) -> int:
+    """Work in this process, which does nothing else; the exit status. See `work`."""
     mark_this_process()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     if sys.stderr.isatty():
@@ -47,7 +62,7 @@ def run(config: WorkerConfig) -> int:
             handler.setFormatter(_Inert("%(asctime)s %(levelname)s %(message)s"))
     for name in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    return asyncio.run(work(config))
+    return asyncio.run(work(config, while_input=while_input))
 
 
 if __name__ == "__main__":

@@ -72,7 +72,8 @@ class Process(Wire):
 
     agent_id: str
     machine: str
-    """The machine that it runs on. Of one on another machine, its use, its descendants and its log are known there."""
+    """The machine that it runs on. Of one on another machine, its use, its descendants and its log are known there; of
+    one that was started there by ssh, the use is that of ssh, and the log is here."""
     state: Literal["queued", "running", "ended"]
     running: bool
     pid: int | None
@@ -193,12 +194,12 @@ async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, TreeUsage]:
 
 def _process(ctx: Ctx, agent_id: str, row: Row, usage: TreeUsage | None, tail: Tail = Tail([], None)) -> Process:
     request: dict[str, Any] = json.loads(row["request"])
-    state, machine = _state(row), row["machine"] or ctx.local.machine.name
+    state, machine = _state(row), row["machine"] or ctx.local.machine.name  # that has the process and its log
     log = str(log_of(ctx, row["agent_id"]))
     usage = usage or TreeUsage()
     return Process(
         agent_id=agent_id,
-        machine=machine,
+        machine=request.get("on") or machine,
         state=state,
         running=state == "running",
         pid=row["pid"] if state != "queued" else None,

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from workbench.errors import Conflict, Hint, Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.ops.duties import duty
+from workbench.present.inert import inert_line
 from workbench.process import ProcessRef
 from workbench.rules import access
 from workbench.services.agents.rows import on_agent_exit
@@ -23,6 +25,7 @@ from workbench.services.tasks import attempts
 from workbench.state.root import identity
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
+from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
 SQL = beside(__file__)
@@ -197,6 +200,21 @@ def scratch_prefix(ctx: Ctx) -> str:
     return f"workbench-{identity(ctx.settings.home)}-"
 
 
+def told_end(ctx: Ctx, agent_uid: str) -> Path:
+    """The file in which the process of an agent on another machine says why it ended; nothing in a box writes there."""
+    return ctx.settings.logs / f"{agent_uid}.end"
+
+
+def _take_told_end(ctx: Ctx, agent_uid: str) -> str:
+    """What an ended process has said, which is removed; empty: nothing. Blocks."""
+    file = told_end(ctx, agent_uid)
+    with suppress(OSError):
+        text = atomic_file.read(file)
+        file.unlink()
+        return inert_line(str(ctx.secrets.masked(text)))
+    return ""
+
+
 def process_of(row: Row) -> ProcessRef:
     """The process that a row describes."""
     return ProcessRef(row["pid"], row["started"], row["mark"])
@@ -220,7 +238,8 @@ async def _terminate(ctx: Ctx, row: Row, kind: str, reason: str, *, keep: bool =
             if await ctx.write(lambda tx: _record_survival(tx, row, reason, survived)):
                 log.warning("agent %s: %s: %s", row["agent_id"], error.code, error.message)
             raise
-        await ctx.write(lambda tx: _record_end(tx, ctx, row, kind, reason, keep))
+        told = await asyncio.to_thread(_take_told_end, ctx, row["agent_id"])
+        await ctx.write(lambda tx: _record_end(tx, ctx, row, kind, reason or told, keep))
     ctx.local.processes.forget(ref)
     await _remove_scratch(ctx, row)
 

@@ -7,6 +7,7 @@ worktree of its own, whose branch it takes and returns as bundles; see `workbenc
 from __future__ import annotations
 
 import re
+import shutil
 from asyncio import gather, to_thread
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from workbench.clusters import facts as clusters
+from workbench.clusters.facts import ClusterFacts
 from workbench.errors import BadInput, Conflict, Hint, NotFound, TooMany, Unauthenticated, WorkbenchError
 from workbench.model import Int64, Level, Micros, Role, Wire
 from workbench.ops import ANONYMOUS, SAID, SYSTEM, Caller, Columns, Command, Ctx, op
@@ -30,7 +32,7 @@ from workbench.services.processes import departures, profiles
 from workbench.services.spawning.definition import persona_of
 from workbench.services.spawning.request import DisplayName, ProfileName, SpawnPersona, capabilities_of
 from workbench.services.worktrees.creation import create_with_workplace
-from workbench.state.machine import Cluster
+from workbench.state.machine import DescribedMachine, SshMachine
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
 
@@ -38,6 +40,7 @@ SQL = beside(__file__)
 
 TOKEN = "wbh"
 """The kind of a machine's token."""
+NO_SSH = "This machine has no ssh. Install OpenSSH's client."
 MachineName = Annotated[
     str,
     SAID,
@@ -97,14 +100,14 @@ class AddedMachine(Wire):
 class EnlistingMachine(Wire):
     """A machine elsewhere. `workers`: those that it has enlisted and that may still act.
 
-    `kind`: `worker` has a token to enlist workers; `dask` and `slurm` are of the settings, and execute sweeps.
-    `facts`: what it said of itself when it last enlisted one, which nobody has checked; null: nothing. `has` and
-    `lacks` say the same in words; those of `dask` and `slurm` are what the scheduler and the settings say now, or why
-    it cannot be used, with the next step.
+    `kind`: `worker` has a token to enlist workers; `dask` and `slurm` are of the settings, and execute sweeps; agents
+    are spawned on those of kind `ssh`, which are of the settings, too. `facts`: what it said of itself when it last
+    enlisted one, which nobody has checked; null: nothing. `has` and `lacks` say the same in words; those of `dask` and
+    `slurm` are what the scheduler and the settings say now, or why it cannot be used, with the next step.
     """
 
     name: str
-    kind: Literal["worker", "dask", "slurm"]
+    kind: Literal["worker", "dask", "slurm", "ssh"]
     added_by: str | None
     added_at: Micros | None
     used_at: Micros | None
@@ -122,11 +125,14 @@ class EnlistingMachine(Wire):
         return cls(**{**dict(row), "facts": facts}, kind="worker", **words)
 
     @classmethod
-    def of_settings(cls, name: str, cluster: Cluster) -> EnlistingMachine:
-        """The machine that the settings describe. Asks it, for a few seconds. Blocks."""
-        found = clusters.of(name, cluster)
-        nobody = {"added_by": None, "added_at": None, "used_at": None, "workers": 0, "facts": None}
-        return cls(name=name, kind=cluster.kind, has=found.has, lacks=found.lacks, **nobody)
+    def of_settings(cls, name: str, machine: DescribedMachine, workers: int) -> EnlistingMachine:
+        """The machine that the settings describe. Asks a cluster, for a few seconds. Blocks."""
+        if isinstance(machine, SshMachine):
+            found = ClusterFacts(f"ssh to {machine.host}", "" if shutil.which("ssh") else NO_SSH)
+        else:
+            found = clusters.of(name, machine)
+        nobody = {"added_by": None, "added_at": None, "used_at": None, "facts": None}
+        return cls(name=name, kind=machine.kind, workers=workers, has=found.has, lacks=found.lacks, **nobody)
 
 
 class EnlistingMachines(Wire):
@@ -173,12 +179,20 @@ async def add_machine(ctx: Ctx, name: MachineName) -> AddedMachine:
 
 @op(allow=Level.OPERATOR, reads=True, tool=False, command=Command("machines list"), refreshed_by="machine agent")
 async def list_machines(ctx: Ctx) -> EnlistingMachines:
-    """List the machines that have a token to enlist workers, and the clusters of the settings, which are asked.
+    """List the machines that have a token to enlist workers, and those of the settings, of which clusters are asked.
 
     list_servers has those that share the project's store.
     """
-    rows = await ctx.read(lambda tx: tx.all(SQL.list))
-    asked = (to_thread(EnlistingMachine.of_settings, *item) for item in sorted(ctx.settings.clusters.items()))
+    described = sorted(ctx.settings.described_machines.items())
+
+    def question(tx: Reader) -> tuple[list[Row], list[int]]:
+        return tx.all(SQL.list), [len(_workers(tx, name)) if one.kind == "ssh" else 0 for name, one in described]
+
+    rows, workers = await ctx.read(question)
+    asked = (
+        to_thread(EnlistingMachine.of_settings, name, machine, number)
+        for (name, machine), number in zip(described, workers, strict=True)
+    )
     return EnlistingMachines(machines=[*map(EnlistingMachine.of, rows), *await gather(*asked)])
 
 
@@ -225,13 +239,24 @@ async def enlist_elsewhere(
         text = "Send the token of a machine: `workbench machines add NAME` gives one."
         raise Unauthenticated("MACHINE_TOKEN_REQUIRED", text)
     launch = await to_thread(profiles.load, ctx.settings, profile)
-    if any("{function}" in part for part in launch.command or ()):
-        raise BadInput("BAD_FUNCTION", f"The profile {profile} takes a function, which is not sent to other machines.")
+    require_no_function(launch)
     told = MachineFacts.model_validate(ctx.secrets.masked(facts.model_dump())) if facts else None
     persona = persona_of(persona_id, None)
     newcomer = _Newcomer(machine, name or machine, persona, launch, access.token_hash(key), access.new_token("wba"))
     own = ctx.of(replace(SYSTEM, name=ctx.caller.name).coming_from(ctx.caller))
     return await ctx.local.repositories.shielded(_enlist(own, newcomer, told))
+
+
+def require_no_function(profile: Profile) -> None:
+    """Refuse a profile whose program calls a function of the project's.
+
+    Raises:
+        BadInput: ``BAD_FUNCTION``.
+    """
+    if any("{function}" in part for part in profile.command or ()):
+        raise BadInput(
+            "BAD_FUNCTION", f"The profile {profile.name} takes a function, which is not sent to other machines."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +267,7 @@ class _Newcomer:
     name: str
     persona_id: str
     profile: Profile
-    key_hash: str = field(repr=False)
+    key_hash: str | None = field(repr=False)
     token: str = field(repr=False)
 
 
@@ -250,6 +275,26 @@ async def _enlist(ctx: Ctx, newcomer: _Newcomer, facts: MachineFacts | None) -> 
     """Enlist a worker, or go on where an earlier request with its key ended."""
     ctx.allowlist.require_writable()
     agent_uid, worktree = await ctx.write(lambda tx: _find_or_register(tx, ctx, newcomer, facts))
+    agent_id = await _make_ready(ctx, agent_uid, worktree)
+    return EnlistedElsewhere(agent_id=agent_id, token=newcomer.token, worktree=worktree)
+
+
+async def enlist_for(ctx: Ctx, machine: str, name: str | None, persona_id: str | None, profile: Profile) -> str:
+    """Enlist a worker that is to be started on a machine from here; its internal id.
+
+    Raises:
+        TooMany: ``TOO_MANY_WORKERS``. WorkbenchError: see `persona_of`, `create_with_workplace`.
+    """
+    ctx.allowlist.require_writable()
+    persona = persona_of(persona_id, None)
+    newcomer = _Newcomer(machine, name or persona, persona, profile, None, access.new_token("wba"))
+    agent_uid, worktree = await ctx.write(lambda tx: _register(tx, ctx, newcomer))
+    await _make_ready(ctx, agent_uid, worktree)
+    return agent_uid
+
+
+async def _make_ready(ctx: Ctx, agent_uid: str, worktree: str) -> str:
+    """Let a worker in that was registered, and make its worktree, unless it has one; its id."""
     agent = await ctx.read(lambda tx: agent_by_uid(tx, agent_uid))
     agent_id: str = agent["assigned_agent_id"]
     ctx.allowlist.admit(agent_id)
@@ -261,7 +306,7 @@ async def _enlist(ctx: Ctx, newcomer: _Newcomer, facts: MachineFacts | None) -> 
             await ctx.write(lambda tx: tx.run(SQL.forget_key, agent=agent_uid))
             await departures.revoke_agent(ctx, agent_id, "its worktree could not be created")
             raise
-    return EnlistedElsewhere(agent_id=agent_id, token=newcomer.token, worktree=worktree)
+    return agent_id
 
 
 def _find_or_register(tx: Tx, ctx: Ctx, newcomer: _Newcomer, facts: MachineFacts | None) -> tuple[str, str]:

@@ -48,6 +48,8 @@ from workbench.worker.elsewhere import BranchCopy, bundles_of, check_out
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 MOST_WORKERS = 1_000
+OWN_TOKEN = "wba_"
+"""How the token of a worker begins, which a server enlisted before it started it."""
 CLOCK_SECONDS = 30.0
 """By how much the clocks of two machines may differ without a word about it."""
 _OF_SERVER = (
@@ -65,7 +67,7 @@ class JoinRequest:
 
     Args:
         url: the server's address, as this machine reaches it, without a slash at its end.
-        token: this machine's; None: the worker is enlisted already.
+        token: this machine's, or the worker's own; None: the worker is enlisted already.
         certificate: see `connection`.
         profile, persona_id, name: of a worker that is enlisted now.
         limits: of each task's command.
@@ -223,6 +225,8 @@ def _require_programs(profile: Profile, models: Collection[str]) -> None:
 
 async def _enlisted(request: JoinRequest, place: Path) -> str:
     """The token of the worker of a directory, which is enlisted if there is none that may act."""
+    if request.token is not None and request.token.startswith(OWN_TOKEN):
+        return request.token
     file = place / STATE / "agent.json"
     known = _read(file)
     if "token" in known and (request.token is None or known["kind"] == request.kind):

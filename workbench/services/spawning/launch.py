@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from workbench.confinement import gpus
@@ -24,8 +24,8 @@ from workbench.services.processes import processes, termination
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.processes.termination import scratch_prefix
 from workbench.services.resources import leases
+from workbench.services.spawning import by_ssh, provider_keys, startup, workplace
 from workbench.services.spawning import definition as definitions
-from workbench.services.spawning import provider_keys, startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
 from workbench.services.spawning.startup import WorkerStart
 from workbench.store.base import Reader, Row, Tx
@@ -59,6 +59,8 @@ async def _launch_or_give_up(ctx: Ctx, agent_uid: str) -> int:
 async def _launch(ctx: Ctx, agent_uid: str) -> int:
     spawn, place = await ctx.read(lambda tx: _spawn_and_place(tx, ctx, agent_uid))
     request, token = SpawnRequest.of(spawn), access.new_token("wba")
+    if request.on is not None:
+        return await _launch_there(ctx, agent_uid, request, token)
     environment = await environment_of(ctx, agent_uid, request)
     snapshot = await definitions.snapshot_of(ctx, request, spawn)
     definition = await definitions.of_agent(ctx, request, spawn, snapshot)
@@ -89,6 +91,31 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     except (WorkbenchError, OSError) as error:
         await asyncio.to_thread(remove_tree, scratch)
         raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
+    return ref.pid
+
+
+async def _launch_there(ctx: Ctx, agent_uid: str, request: SpawnRequest, token: str) -> int:
+    """Start an agent on another machine; the pid of its process here."""
+    start = await asyncio.to_thread(by_ssh.start_of, ctx, agent_uid, request, token)
+    scratch = await asyncio.to_thread(_new_scratch, ctx)
+    own = WorkerStart(token, scratch, {}, by_ssh.CONFINEMENT, None)
+
+    def run() -> ProcessRef:
+        return ctx.local.processes.start(
+            [sys.executable, "-P", "-m", "workbench.worker.over_ssh"],
+            cwd=scratch,
+            env=_environment(ctx, (), {}),
+            stdin_text=start.as_json(),
+            log=processes.log_of(ctx, agent_uid),
+        )
+
+    try:
+        await ctx.write(lambda tx: tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(token)))
+        ref = await asyncio.to_thread(run)
+        await _record(ctx, agent_uid, request, ref, own, lambda tx: None)
+    except WorkbenchError:
+        await asyncio.to_thread(remove_tree, scratch)
+        raise
     return ref.pid
 
 
@@ -131,7 +158,7 @@ def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig, keys: AgentKeys) -> P
     return ctx.local.processes.start(
         [sys.executable, "-P", "-m", "workbench.worker"],
         cwd=config.worktree.path if config.worktree else config.scratch,
-        env=_environment(ctx, config, keys),
+        env=_environment(ctx, config.profile.passes, keys),
         stdin_text=config.as_json(),
         log=processes.log_of(ctx, agent_uid),
     )
@@ -180,11 +207,11 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.local.processes.forget(ref)
 
 
-def _environment(ctx: Ctx, config: WorkerConfig, keys: AgentKeys) -> dict[str, str]:
+def _environment(ctx: Ctx, passes: Collection[str], keys: AgentKeys) -> dict[str, str]:
     """The server's environment without variables that could affect the worker, and without the store's password and
     those of providers that the gateway answers for, or that its profile does not pass on; its interpreter is first in
     PATH."""
-    withheld = set(withheld_variables(PROVIDERS)) - set(config.profile.passes) | set(withheld_variables(keys))
+    withheld = set(withheld_variables(PROVIDERS)) - set(passes) | set(withheld_variables(keys))
     values = {key.value for key in keys.values()} | set(ctx.settings.database_secrets)
     inherited = {
         name: value

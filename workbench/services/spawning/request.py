@@ -71,6 +71,9 @@ WorkplaceKeys = Annotated[
     Field(max_length=20, description="Keys of its workplace, such as read or network; see get_workplace."),
     WithJsonSchema({"type": "object"}),
 ]
+OnMachine = Annotated[
+    str | None, Field(max_length=50, description="A machine of the settings, of kind ssh; the operator's only.")
+]
 Limits = Annotated[ResourceLimits, Field(description="Limits of each task's command with everything it starts.")]
 OverMcp = Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")]
 
@@ -93,10 +96,12 @@ class SpawnRequest:
     """The names of the variables that are secret, whatever their name and form."""
     workplace: Mapping[str, Any] = field(default_factory=dict)
     """The keys of its workplace that the spawn stated, but for the variables; see `workbench.rules.workplace.parse`."""
+    on: str | None = None
+    """The machine of the settings on which it works; None: this one."""
 
     def as_json(self) -> str:
         """The stored form, without the environment."""
-        names = ("function", "task_id", "mcp", "has_environment", "definition", "include", "secret")
+        names = ("function", "task_id", "mcp", "has_environment", "definition", "include", "secret", "on")
         values = {name: getattr(self, name) for name in names}
         stated = {"limits": self.limits.model_dump(exclude_none=True), "workplace": as_json(self.workplace)}
         return json.dumps(values | stated)
@@ -116,6 +121,7 @@ class SpawnRequest:
             tuple(stored.get("include", ())),
             tuple(stored.get("secret", ())),
             parse(stored.get("workplace", {}), "The spawn"),
+            stored.get("on"),
         )
 
 

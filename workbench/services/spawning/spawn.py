@@ -14,15 +14,16 @@ from workbench.model import Level, Registration, Role, SelfTools, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
+from workbench.rules.profile import Profile
 from workbench.services.agents.register import Registered, add_pending, allow_admitted
-from workbench.services.agents.rows import require_agent
+from workbench.services.agents.rows import agent_by_uid, require_agent
 from workbench.services.definitions import changes
 from workbench.services.processes import processes, termination
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import Confinement, confinement_of, unused_paths
 from workbench.services.processes.workplaces import told_installs
+from workbench.services.spawning import by_ssh, elsewhere, newcomer, provider_keys
 from workbench.services.spawning import definition as definitions
-from workbench.services.spawning import newcomer, provider_keys
 from workbench.services.spawning import workplace as places
 from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
 from workbench.services.spawning.launch import launch
@@ -35,6 +36,7 @@ from workbench.services.spawning.request import (
     Function,
     Limits,
     OnlyTask,
+    OnMachine,
     OverMcp,
     ProfileName,
     SecretVariables,
@@ -94,6 +96,7 @@ async def spawn_agent(
     self_tools: OwnTools = None,
     tools: Tools = [],
     workplace: WorkplaceKeys = {},
+    on: OnMachine = None,
     approve: Annotated[
         Literal["auto", "ask"],
         Field(description="auto: admit the operator's agent at once; a planner's always needs approval."),
@@ -103,6 +106,17 @@ async def spawn_agent(
 
     When no slot is free, it is queued. get_approval with wait_seconds waits for the decision on its registration.
     """
+    if on is not None:
+        there = SpawnRequest(profile, None, None, limits, False, False, on=on)
+        stays: dict[str, Any] = {
+            "assigned_worktree": assigned_worktree,
+            "new_worktree": new_worktree,
+            "environment": environment,
+        }
+        stays |= {"secret": secret, "function": function, "task_id": task_id, "mcp": mcp, "definition": definition}
+        stays |= {"include": include, "self_tools": self_tools, "tools": tools, "workplace": workplace}
+        program = await by_ssh.check(ctx, there, stays | {"approve": approve == "ask"})
+        return await ctx.local.repositories.shielded(_spawn_there(ctx, there, persona_id, name, program))
     keys, variables = places.checked_keys(ctx.caller, workplace)
     environment = {**variables, **environment}
     snapshot = await definitions.find(ctx, definition, include)
@@ -132,6 +146,18 @@ async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: En
     installs = await asyncio.to_thread(told_installs, ctx.settings, who.workplace)
     spawned = await _describe(ctx, agent, status, pid, [*who.workplace.warnings, *installs, *who.unused], question)
     return spawned.model_copy(update={"opens": who.workplace.opened})
+
+
+async def _spawn_there(
+    ctx: Ctx, request: SpawnRequest, persona_id: str | None, name: str | None, profile: Profile
+) -> Spawned:
+    """Enlist an agent of another machine and start it there."""
+    agent_uid = await elsewhere.enlist_for(ctx, str(request.on), name, persona_id, profile)
+    at_once = await ctx.write(lambda tx: _queue(tx, ctx, agent_uid, request))
+    pid = await launch(ctx, agent_uid) if at_once else None
+    agent = await ctx.read(lambda tx: agent_by_uid(tx, agent_uid))
+    spawned = await _describe(ctx, agent, Registration(agent["registration_status"]), pid, [])
+    return spawned.model_copy(update={"confinement": by_ssh.CONFINEMENT})
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True, command="restart")
@@ -172,6 +198,11 @@ async def restart(
     agent_uid: str = agent["id"]
     request, definition_id = SpawnRequest.of(spawn), agent["definition_id"]
     request = replace(request, profile=profile or request.profile)
+    if request.on is not None:
+        await by_ssh.check(ctx, request, {})
+        pid = await ctx.local.repositories.shielded(_restart(ctx, agent, also))
+        described = await _describe(ctx, agent, Registration(agent["registration_status"]), pid, [])
+        return described.model_copy(update={"confinement": by_ssh.CONFINEMENT})
     snapshot = await changes.current(ctx, definition_id, request.definition) if definition_id else None
     checked = await check_profile(ctx, request, snapshot)
     await environment_of(ctx, agent_uid, request)
@@ -216,23 +247,32 @@ async def _register(
     """Register an agent and queue it, in one transaction; also its internal id, and whether it got a slot."""
 
     def change(tx: Tx) -> tuple[Registered, str, bool]:
-        waiting = len(tx.all(SQL.queue, machine=ctx.local.machine.only))
-        if waiting >= ctx.settings.max_agents_queued:
-            raise Unavailable(
-                "TOO_MANY_AGENTS",
-                f"{waiting} agents are queued, as many as the setting max_agents_queued allows. "
-                "Terminate one, or wait until one ends.",
-            )
         token, parent = access.new_token("wba"), ctx.caller.agent
         origin: dict[str, Any] = {"parent": parent, "profile": request.profile, "admitted_by": admitted_by}
         registration = add_pending(tx, ctx, token=token, **origin, **who.registration)
         agent: str = require_agent(tx, registration.agent_id)["id"]
-        values = {"agent": agent, "profile": request.profile, "request": request.as_json(), "parent": parent}
-        tx.run(SQL.add, values, machine=ctx.local.machine.name, now=tx.now)
-        return registration, agent, take_slot(tx, ctx, agent)
+        return registration, agent, _queue(tx, ctx, agent, request)
 
     registration, agent_uid, at_once = await ctx.write(change)
     return allow_admitted(ctx, registration), agent_uid, at_once
+
+
+def _queue(tx: Tx, ctx: Ctx, agent: str, request: SpawnRequest) -> bool:
+    """Queue an agent that was registered; whether it got a slot.
+
+    Raises:
+        Unavailable: ``TOO_MANY_AGENTS``.
+    """
+    waiting = len(tx.all(SQL.queue, machine=ctx.local.machine.only))
+    if waiting >= ctx.settings.max_agents_queued:
+        raise Unavailable(
+            "TOO_MANY_AGENTS",
+            f"{waiting} agents are queued, as many as the setting max_agents_queued allows. "
+            "Terminate one, or wait until one ends.",
+        )
+    stored = {"profile": request.profile, "request": request.as_json(), "parent": ctx.caller.agent}
+    tx.run(SQL.add, stored, agent=agent, machine=ctx.local.machine.name, now=tx.now)
+    return take_slot(tx, ctx, agent)
 
 
 async def _describe(

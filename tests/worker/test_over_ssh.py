@@ -1,0 +1,137 @@
+"""Agents that are spawned on another machine, by ssh: a real SSH server, whose home is a directory of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests import given
+from tests.conftest import Admit, Served, git
+from tests.worker.ssh_server import ssh_server
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def machines(served: Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The setting of that name."""
+    machines: dict[str, Any] = {}
+    monkeypatch.setitem(served.workbench.settings.__dict__, "machines", machines)
+    return machines
+
+
+async def ended(served: Served, agent_id: str) -> dict[str, Any]:
+    """The process of an agent, once it has ended."""
+
+    async def look() -> dict[str, Any] | None:
+        process = await served.workbench.call("get_agent_process_info", agent_id=agent_id)
+        return process if process["state"] == "ended" else None
+
+    return await given.until(look)
+
+
+async def test_what_cannot_be_spawned_on_another_machine_is_refused_with_what_to_do(
+    served: Served, machines: dict[str, Any], admit: Admit, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workbench = served.workbench
+    machines |= {"node": {"kind": "ssh", "host": "n1"}, "hpc": {"kind": "slurm", "cores": 1, "memory": "1 GB"}}
+    spawn = {"persona_id": "implementer", "on": "node"}
+    error = await given.refuses("MACHINE_NOT_FOUND", workbench.call("spawn_agent", **spawn | {"on": "gpu"}))
+    assert "they have: hpc, node" in error.message
+    error = await given.refuses("MACHINE_UNFIT", workbench.call("spawn_agent", **spawn | {"on": "hpc"}))
+    assert "--dask hpc" in error.message
+    for stays in ({"new_worktree": True}, {"function": "a:b"}, {"task_id": 1}, {"approve": "ask"}):
+        error = await given.refuses("NOT_ELSEWHERE", workbench.call("spawn_agent", **spawn | stays))
+        assert error.message.startswith(next(iter(stays)))
+    await given.refuses("BAD_FUNCTION", workbench.call("spawn_agent", profile="python", **spawn))
+    planner = (await admit("pam", role="planner")).caller
+    await given.refuses("FORBIDDEN", workbench.dispatch(planner, "spawn_agent", spawn))
+    monkeypatch.setenv("PATH", "/nowhere")
+    await given.refuses("SSH_NOT_HERE", workbench.call("spawn_agent", **spawn))
+    assert (await workbench.call("get_managed_agents"))["agents"] == []
+
+
+@pytest.mark.long
+async def test_an_agent_spawned_on_another_machine_works_there_until_it_is_terminated(
+    served: Served,
+    machines: dict[str, Any],
+    repository: Path,
+    on_disk: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workbench = served.workbench
+    monkeypatch.setitem(workbench.settings.__dict__, "terminate_grace_seconds", 30.0)  # to send what is left
+    with ssh_server(on_disk) as there:
+        machines["node"] = there.machine()
+        agent = await workbench.call("spawn_agent", persona_id="implementer", on="node", name="far")
+        (shown,) = (await workbench.call("list_machines"))["machines"]
+        assert (shown["name"], shown["kind"], shown["workers"], shown["lacks"]) == ("node", "ssh", 1, "")
+        first = await given.task(workbench, "work", run="pwd > made.txt")
+        task = await given.reached(workbench, first, "completed", "failed")
+        (commit,) = (one.removeprefix("commit:") for one in task["artifacts"])
+        assert str(there.home) in git("show", f"{commit}:made.txt", cwd=repository)
+        process = await workbench.call("get_agent_process_info", agent_id=agent["agent_id"])
+        assert (process["machine"], process["worktree"]) == ("node", task["attempts"][0]["worktree"])
+        assert any("admitted as far" in line for line in process["log_tail"])
+
+        await workbench.call("restart_agent", agent_id=agent["agent_id"])
+        second = await given.task(workbench, "long", run="cat made.txt > kept; echo begun; exec sleep 600")
+        await given.until(lambda: "| begun" in Path(agent["log"]).read_text())
+        (worker,) = await given.until(lambda: workers_in(there.home))
+        arguments, environment = " ".join(worker.cmdline()), str(worker.environ())
+        assert "wba_" not in arguments + environment
+        await workbench.call("terminate_agent", agent_id=agent["agent_id"])
+        await given.until(lambda: not workers_in(there.home))
+        task = await given.reached(workbench, second, "pending")
+        assert len(task["attempts"]) == 1
+        await given.until(lambda: is_kept(served, second))
+        diff = await workbench.call("get_attempt_diff", task_id=second, attempt=1)
+        assert [file["path"] for file in diff["files"]] == ["kept"]
+
+
+async def is_kept(served: Served, task_id: int) -> bool:
+    """Whether what the first attempt at a task left has been kept."""
+    return (await given.task_now(served.workbench, task_id))["attempts"][0]["kept"] is not None
+
+
+def workers_in(home: Path) -> list[psutil.Process]:
+    """The workers that run on the other machine."""
+    return [one for one in psutil.process_iter() if _is_worker_in(one, home)]
+
+
+def _is_worker_in(process: psutil.Process, home: Path) -> bool:
+    try:
+        return process.environ().get("HOME") == str(home) and "--token-file" in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+@pytest.mark.long
+async def test_an_agent_whose_machine_cannot_be_used_ends_with_the_last_line_of_ssh_and_the_next_step(
+    served: Served, machines: dict[str, Any], repository: Path, on_disk: Path
+) -> None:
+    says = {
+        "nokey": "SSH_FAILED: .*Permission denied",
+        "nohost": "SSH_FAILED: .*resolve hostname",
+        "noport": "SSH_FAILED: .*forwarding failed",
+        "noworkbench": "WORKBENCH_NOT_THERE: .*not found",
+        "noplace": "WORKER_FAILED: .*BAD_SETTINGS",
+    }
+    with ssh_server(on_disk) as there:
+        machines["nokey"] = there.machine(options=["-o", "PubkeyAuthentication=no"])
+        machines["nohost"] = there.machine(host="unknown.invalid")
+        machines["noport"] = there.machine(options=["-R", f"127.0.0.1:{there.port}:127.0.0.1:9"])
+        machines["noworkbench"] = there.machine(command="no-workbench")
+        machines["noplace"] = there.machine(command=f"export WORKBENCH_CONFINEMENT=x; {there.command}")
+        spawn = partial(served.workbench.call, "spawn_agent", persona_id="implementer")
+        agents = await asyncio.gather(*(spawn(on=name, name=name) for name in says))
+        ends = await asyncio.gather(*(ended(served, agent["agent_id"]) for agent in agents))
+    for name, process in zip(says, ends, strict=True):
+        assert re.match(says[name], process["reason"])
+        assert ("restart it" in process["reason"]) == (name != "noplace")
