@@ -21,6 +21,7 @@ EVERYWHERE = {
 """Codes of the door itself; those of the store are besides."""
 _LAYERS = (
     *("services", "definition_files", "drivers", "rules", "git", "koi", "functions", "process"),
+    "confinement/lending.py",
     *("trust/allowlist.py", "system/atomic_file.py", "system/file_lock.py"),
     *(f"ops/{name}.py" for name in ("caller", "context", "dispatch", "operation", "parameters")),
 )

@@ -201,7 +201,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "saved_views": (Level.OPERATOR, Level.OPERATOR),
     "sharing": (Level.READ, Level.WORKER),
     "spaces": (Level.READ, Level.OPERATOR),
-    "spawning": (Level.WORKER, Level.PLANNER),
+    "spawning": (Level.OPERATOR, Level.PLANNER),
     "spending": (Level.OPERATOR, Level.WORKER),
     "tasks": (Level.READ, Level.WORKER),
     "telemetry": (Level.OPERATOR, Level.OPERATOR),
@@ -219,7 +219,10 @@ REQUIRED = {
     Capability.OWN_PERSONALITY: ("personalities", None, Level.WORKER),
 }
 """The same of the operations that require a capability, and their service."""
-OF_ITSELF = {"register", "register_agent", "registration_status", "ping", "deregister_agent", "enlist_elsewhere"}
+OF_ITSELF = {
+    *("register", "register_agent", "registration_status", "ping", "deregister_agent"),
+    *("enlist_elsewhere", "worker_terms"),
+}
 """What anyone may do to enter, by a machine's token too, and every agent to leave."""
 
 

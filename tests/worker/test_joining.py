@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import ssl
+import stat
 import subprocess
 import sys
 from asyncio.subprocess import DEVNULL
@@ -234,6 +235,29 @@ async def ended(served: Served, task_id: int) -> bool:
     """Whether the first attempt at a task has ended."""
     (first, *_) = (await given.task_now(served.workbench, task_id))["attempts"]
     return first["ended_at"] is not None
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not abilities().abi, reason="only root makes device files")
+async def test_a_task_gets_the_gpu_of_the_machine_where_it_is_done_and_another_task_sees_none(
+    served: Served, on_disk: Path, request_of: Callable[..., JoinRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workbench, device = served.workbench, on_disk / "device"
+    os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    opens = f'test "$CUDA_VISIBLE_DEVICES,$OMP_NUM_THREADS" = far0,2 && echo used >> {device}'
+    first = await given.task(workbench, run=opens, needs={"gpu": 1, "cpu": 2}, max_retries=0)
+    without = f'test "${{CUDA_VISIBLE_DEVICES-unset}}" = "" && ! echo used >> {device}'
+    second = await given.task(workbench, run=without, max_retries=0)
+    assert (await given.task_now(workbench, first))["waits_for"] == "a GPU (none there)"
+    monkeypatch.setenv("XDG_STATE_HOME", str(on_disk / "state"))
+    lends = {"gpus": [{"name": "far0", "devices": [str(device)]}], "cpu": 2}
+    monkeypatch.setenv("WORKBENCH_RESOURCES", json.dumps(lends))  # there: the server has been started
+    config = (await join(request_of(served.info.url), on_disk / "worker")).config
+    async with supervising(config):
+        for task_id in (first, second):
+            task = await given.reached(workbench, task_id, "completed", "failed")
+            assert task["status"] == "completed", task["error_message"]
+    leased = (await given.task_now(workbench, first))["attempts"][0]["leased"]
+    assert (leased["devices"], leased["machine"]) == (["far0"], "elsewhere:gpu")
 
 
 async def test_what_a_machine_lacks_is_said_in_a_coded_line(

@@ -36,13 +36,13 @@ UPDATE servers SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = :o
 
 -- name: resources_to
 -- What it had is not there any more.
-DELETE FROM resources WHERE machine = :of OR (CAST(:of AS TEXT) IS NULL AND machine <> :to);
+DELETE FROM resources WHERE machine = :of OR (CAST(:of AS TEXT) IS NULL AND machine <> :to AND machine NOT LIKE 'elsewhere:%');
 
 -- name: leases_to
-UPDATE resource_leases SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = :of;
+UPDATE resource_leases SET machine = :to WHERE machine = :of OR (CAST(:of AS TEXT) IS NULL AND machine NOT LIKE 'elsewhere:%');
 
 -- name: waits_to
-UPDATE resource_waits SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = :of;
+UPDATE resource_waits SET machine = :to WHERE machine = :of OR (CAST(:of AS TEXT) IS NULL AND machine NOT LIKE 'elsewhere:%');
 
 -- name: runs_to
 UPDATE runs SET machine = :to WHERE CAST(:of AS TEXT) IS NULL OR machine = :of;

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box, BoxLimits
+from workbench.confinement.lending import lent
 from workbench.drivers import AgentSetup
 from workbench.rules.profile import Profile
+from workbench.state.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class WorkerConfig:
         mcp_url: talk MCP to this endpoint instead of plain HTTP.
         server_file: read again when the server is away: it may be restarted at another address; None: the server is on
             another machine, and `project` is a copy of the worktree's branch.
+        device_locks: where the locks of this machine's devices are, if the server is on another machine.
         certificate: the file of the certificate that is trusted in place of the system's.
         heartbeat_seconds: how often leases are renewed.
         patience_seconds: how long the worker waits for a server that is away, before it ends.
@@ -108,6 +111,7 @@ class WorkerConfig:
     included_secrets: Sequence[str] = field(default=(), repr=False)
     mcp_url: str | None = None
     server_file: Path | None = None
+    device_locks: Path | None = None
     certificate: Path | None = None
     heartbeat_seconds: float = 15.0
     patience_seconds: float = 600.0
@@ -141,6 +145,7 @@ class WorkerConfig:
             "worktree": _worktree(worktree) if worktree else None,
             "definition": AgentSetup.model_validate(definition) if definition else None,
             "server_file": Path(server_file) if server_file else None,
+            "device_locks": Path(fields["device_locks"]) if fields["device_locks"] else None,
             "certificate": Path(fields["certificate"]) if fields["certificate"] else None,
             "scratch": Path(fields["scratch"]),
             "project": Path(fields["project"]),
@@ -148,6 +153,16 @@ class WorkerConfig:
             "preparation": Preparation.from_json(fields["preparation"]),
         }
         return cls(**fields | values)
+
+
+def lent_here(config: WorkerConfig, task: Mapping[str, Any]) -> dict[str, Any]:
+    """What the commands of an attempt get of this machine, which has no clone, for what its server has leased. Blocks.
+
+    Raises:
+        Conflict: ``DEVICE_GONE``. BadInput: ``BAD_SETTINGS``.
+    """
+    leased = task["attempts"][-1]["leased"]
+    return lent(Settings(project=config.project), leased, config.device_locks).model_dump()
 
 
 def lending(config: WorkerConfig, lent: Mapping[str, Any]) -> WorkerConfig:

@@ -28,7 +28,7 @@ from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.lease import HeldTask, Lease
 from workbench.worker.messages import Mailbox
 from workbench.worker.progress import CallReporter, ProgressReporter
-from workbench.worker.startup import WorkerConfig, lending
+from workbench.worker.startup import WorkerConfig, lending, lent_here
 from workbench.worker.writing import AttemptLock
 
 OCCUPIED_SECONDS = 0.5
@@ -231,6 +231,8 @@ class SupervisedAttempt:
                 self._server = self.api.server()
                 self._note, checkout, self._hide = answer["note"], answer["checkout"], tuple(answer["hide"])
                 self._lent = answer["lent"]
+                if self.config.device_locks is not None:
+                    self._lent = await asyncio.to_thread(lent_here, self.config, self.claim.task)
                 self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
                 if self.checkout:
                     self.checkout.begin(self.claim.attempt, answer["base_commit"])

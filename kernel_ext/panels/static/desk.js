@@ -809,19 +809,19 @@ let t=this.fields.choices();if(!Object.keys(t).length)return;let e=await this.re
 this.onSaved(e):this.fields.fieldOf(this.requests.error)?.focus()}onSaved(t){let e=this.id;this.agent=t,this.fill(),this.desk.announce(`${this.id}: saved.`),e!==
 this.id&&this.onRename(e,this.id),this.fields.first.focus()}};function Df(n,t){let e=Dt(n,t);return e==="just now"?e:`${e} ago`}var If=5e3,Pf=new Set(["cpu","memory"]),Ff=[{key:"what",label:"What",value:({id:n})=>n},{key:"there",label:"There",value:({amount:n})=>n,cell:({there:n})=>n},{key:"\
 held",label:"Held by",wide:!0,...sh(n=>n.held_by)},{key:"waiting",label:"Waiting",wide:!0,...sh(n=>n.awaited_by)},{key:"problem",label:"Problem",wide:!0,optional:sa,
-value:sa,title:sa}];function sa({problem:n}){return n}function sh(n){return{value:n,cell:t=>n(t)||"–",title:n}}function nh({desk:n}){let t=I(n),[e,s]=N(null),
-i=async()=>{s(await t.send("list_resources",{})),t.clearError()},{ref:o}=mt(If,i,l=>t.showError(l)),r=(e?.resources??[]).filter(({name:l,held_by:c,waiting:h})=>!Pf.
-has(l)||c||h.length).map(l=>({...l,id:l.device??l.name}));return m`<div ref=${o}>
+value:sa,title:sa}];function sa({problem:n}){return n}function Wf({machine:n,device:t,name:e}){let s=t??e;return n.startsWith("elsewhere:")?`${n} ${s}`:s}function sh(n){
+return{value:n,cell:t=>n(t)||"–",title:n}}function nh({desk:n}){let t=I(n),[e,s]=N(null),i=async()=>{s(await t.send("list_resources",{})),t.clearError()},{ref:o}=mt(
+If,i,l=>t.showError(l)),r=(e?.resources??[]).filter(({name:l,held_by:c,waiting:h})=>!Pf.has(l)||c||h.length).map(l=>({...l,id:Wf(l)}));return m`<div ref=${o}>
     ${r.length>0&&m`<${$t} title="Scarce things">
         <${ft} class="wb-by-need wb-leases" aria-label="Scarce things" rows=${r} columns=${Ff} />
         ${e.waiting.map(l=>m`<p key=${l.task_id} class="wb-muted">Task ${l.task_id} waits for ${l.waits_for}.</p>`)}
       <//>`}
     <${T} element=${t.errorBox} />
-  </div>`}var na=100,Ks="=",ih="",ia={state:null,text:"",session:Ks},Wf={agents:"Agents",processes:"Processes"},Kf=[[Ks,"All sessions"],[ih,"In no session"]],Yn=class{constructor(t,e,s,i,o){
+  </div>`}var na=100,Ks="=",ih="",ia={state:null,text:"",session:Ks},Kf={agents:"Agents",processes:"Processes"},Uf=[[Ks,"All sessions"],[ih,"In no session"]],Yn=class{constructor(t,e,s,i,o){
 this.desk={store:t,channel:e,announce:s},this.store=t,this.connect=o,this.filters=ia,this.sort=null,this.limit=na,this.mode="agents",this.opened=new Map,this.selected=
 new Set,this.shown=[],this.assignForm=new Mn(this.desk,()=>[...this.selected]),this.processes=new Ln(this.desk,i),this.list=a("div",{class:"wb-stack"}),this.draw=
 rt(this.list,i);let r=E("agents");this.element=a("section",{class:"wb-section wb-stack","aria-labelledby":r},this.toolbar(r),this.list,this.processes.element)}toolbar(t){
-this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new tt(Wf,"Show",i=>this.change({mode:i})),this.session=C([],Ks,{class:"wb-input wb-narrow","aria-l\
+this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new tt(Kf,"Show",i=>this.change({mode:i})),this.session=C([],Ks,{class:"wb-input wb-narrow","aria-l\
 abel":"Filter agents by session",on:{change:()=>this.filter({session:this.session.value})}}),this.search=ht("Filter agents","Filter agents by id, name, persona,\
  tool or client",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()}),keydown:i=>this.onSearchKey(i)}),this.views=new _t(this.desk,"agents",{read:()=>({
 ...this.filters,sort:this.sort}),apply:i=>this.apply(i)});let e=a("h3",{class:"wb-heading",id:t},"Agents"),s=[this.modes.element,this.session,this.search,this.views.
@@ -830,7 +830,7 @@ this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update
 e=this.mode==="agents";this.modes.setLabel("processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.
 processes.element.hidden=e,this.search.hidden=this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e,version:s}=this.store;this.updateDetails(
 t);let i=[...e.agents.values()],o={};for(let f of i)o[Pt(f,t)]=(o[Pt(f,t)]??0)+1;let r=this.count(t);this.drawToolbar(o,r,!i.length);let l=Dc(e,t),c=i.filter(f=>this.
-matches(f,Pt(f,t))),h=[...this.opened.values()].map(({agent:f})=>f),d=[...new Set([...c,...h])].sort(Hf),u=Jr(d,l,this.sort);this.shown=u.filter((f,p)=>p<this.limit||
+matches(f,Pt(f,t))),h=[...this.opened.values()].map(({agent:f})=>f),d=[...new Set([...c,...h])].sort(Gf),u=Jr(d,l,this.sort);this.shown=u.filter((f,p)=>p<this.limit||
 h.includes(f)),this.selected=new Set(this.shown.map(({id:f})=>f).filter(f=>this.selected.has(f))),this.assignForm.update(this.selected.size),this.draw(m`${i.length>
 0&&this.chips(o,r)}
         <${T} element=${this.assignForm.element} />
@@ -853,24 +853,24 @@ element} /></div>`;return m`<${ft}
     />`}pickColumn(){let[t,e]=[this.shown.length,this.selected.size],s={checked:t>0&&e===t,indeterminate:e>0&&e<t},i=r=>this.change({selected:new Set(r?this.shown.
 map(({id:l})=>l):[])}),o=r=>l=>{this.selected[l?"add":"delete"](r),this.change({})};return{key:"pick",label:m`<${se} name="Select all agents in the table" ...${s} onChange=${i} />`,
 cell:({id:r})=>m`<${se} name="Select ${r}" checked=${this.selected.has(r)} onChange=${o(r)} />`}}drawToolbar({active:t=0,idle:e=0},s,i){let o=(t+e).toLocaleString(
-"en");b(this.summary,s?`${g(s,"agent")} · ${o} online`:""),K(this.session,[["",Kf],...ye(this.store.tables)],this.filters.session),this.search.hidden=this.session.
+"en");b(this.summary,s?`${g(s,"agent")} · ${o} online`:""),K(this.session,[["",Uf],...ye(this.store.tables)],this.filters.session),this.search.hidden=this.session.
 hidden=this.views.element.hidden=i,this.views.update()}chips(t,e){let s=Object.entries(ss).filter(([r])=>r!=="pending").map(([r,l])=>({key:r,label:l,count:t[r]??
-0,mark:()=>Uf(r)})),o={name:"Filter agents by state",chips:[{key:null,label:"Admitted",count:e},...s],chosen:this.filters.state};return m`<${Qe} ...${o} onChoose=${r=>this.
+0,mark:()=>Hf(r)})),o={name:"Filter agents by state",chips:[{key:null,label:"Admitted",count:e},...s],chosen:this.filters.state};return m`<${Qe} ...${o} onChoose=${r=>this.
 filter({state:r})} />`}empty(t){let e=(i,o)=>m`<${B} class="wb-link" label=${i} onClick=${o} />`,s=t?["No agent matches the filters. ",e("Show all",()=>this.clear())]:
 ["No agents yet. Agents that register wait in the inbox. ",e("Connect an agent",this.connect)];return m`<p class="wb-empty">${s}.</p>`}toggle(t){if(!this.opened.
 delete(t)){let e=(i,o)=>this.rename(i,o),s=new zn(this.store.tables.agents.get(t),this.desk,e);this.opened.set(t,s),s.load()}this.update(Date.now())}reveal(t){this.
 mode="agents",this.search.value=t,this.filter({...ia,text:t.toLowerCase()}),this.store.tables.agents.has(t)&&!this.opened.has(t)&&this.toggle(t),this.list.querySelector(
 `[data-row="${CSS.escape(t)}"]`)?.focus()}rename(t,e){let{agents:s}=this.store.tables;this.opened=new Map([...this.opened].map(([i,o])=>[i===t?e:i,o])),this.selected.
 delete(t)&&this.selected.add(e),s.has(t)&&(s.set(e,{...s.get(t),id:e,agent_id:e}),s.delete(t)),this.update(Date.now())}matches(t,e){let{state:s,session:i,text:o}=this.
-filters;return(s?e!==s:!Me(e))||i!==Ks&&(t.session_id??ih)!==i?!1:o.split(/\s+/).every(r=>Gf(t).includes(r))}filter(t){this.change({filters:{...this.filters,...t},
+filters;return(s?e!==s:!Me(e))||i!==Ks&&(t.session_id??ih)!==i?!1:o.split(/\s+/).every(r=>Vf(t).includes(r))}filter(t){this.change({filters:{...this.filters,...t},
 limit:na}),this.desk.announce(`${g(this.shown.length,"agent")} shown.`)}change(t){Object.assign(this,t),this.update(Date.now())}apply({state:t=null,text:e="",session:s=Ks,
 sort:i=null}){this.sort=i,this.search.value=e,this.filter({state:t,text:e,session:s})}clear(){this.search.value="",this.filter(ia),this.search.focus()}onSearchKey(t){
 t.key==="Escape"&&this.search.value?(t.preventDefault(),this.search.value="",this.filter({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.list.querySelector(
-".wb-opener")?.focus())}};function Uf(n){return a("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}function Hf(n,t){return n.registered_at<t.registered_at?
--1:+(n.registered_at>t.registered_at)}function Gf({agent_id:n,name:t,persona_id:e,role:s,tool:i,client:o,address:r}){return[n,t,e,s,i,o,r].join(`
+".wb-opener")?.focus())}};function Hf(n){return a("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}function Gf(n,t){return n.registered_at<t.registered_at?
+-1:+(n.registered_at>t.registered_at)}function Vf({agent_id:n,name:t,persona_id:e,role:s,tool:i,client:o,address:r}){return[n,t,e,s,i,o,r].join(`
 `).toLowerCase()}var Xn=class{constructor(t){this.element=a("ul",{class:"wb-shares","aria-label":t}),this.drawn="",this.names=""}show(t){let e=JSON.stringify(t);if(e===this.drawn)
 return;this.drawn=e;let s=[...this.element.children].findIndex(o=>o.contains(document.activeElement)),i=JSON.stringify(t.map(({name:o})=>o));i!==this.names&&this.
-element.replaceChildren(),this.names=i,Ms(this.element,...t.map(Vf)),s>=0&&this.element.children[Math.min(s,t.length-1)]?.querySelector("button")?.focus()}};function Vf({
+element.replaceChildren(),this.names=i,Ms(this.element,...t.map(Jf)),s>=0&&this.element.children[Math.min(s,t.length-1)]?.querySelector("button")?.focus()}};function Jf({
 name:n,open:t,share:e,tick:s,state:i="in_progress",text:o,title:r}){let l=t?w(n,"wb-link wb-cut",t):a("span",{class:"wb-cut"},n),c=a("span",{class:"wb-share-fil\
 l","data-state":i,style:`width: ${100*oh(e)}%`}),h=s===void 0?null:a("span",{class:"wb-share-tick",style:`left: ${100*oh(s)}%`}),d=a("span",{class:"wb-share","a\
 ria-hidden":"true"},c,h);return a("li",{title:r},a("span",{class:"wb-share-name wb-cut"},l),d,a("span",{class:"wb-share-text"},o))}function oh(n){return Math.max(
@@ -904,26 +904,26 @@ addEventListener("keydown",u),{element:oa(D({class:"wb-stack"},{submit:l,escape:
 on ${Us(n)} of ${n.path}`,i=a("span",{class:"wb-muted wb-grow"},`Not sent yet · ${Us(n)}`),o=[w("Edit","wb-link wb-quiet",t,`Edit the ${s}`),w("Remove","wb-lin\
 k wb-quiet",e,`Remove the ${s}`)];return oa(a("div",{class:"wb-line"},i,...o),a("p",{class:"wb-comment-text"},n.text))}function ch(n,t){let e=a("div",{class:"wb\
 -muted"},`${t} · ${Us(n)}`);return oa(e,a("p",{class:"wb-comment-text"},n.text))}function Hs(n,{side:t,line:e,end_line:s},i){let o=n.rowOf(t,s??e);if(o){let r=o;
-for(;r.nextElementSibling?.matches(".wb-comment-row");)r=r.nextElementSibling;r.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var Jf=5;function Ie(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function hh({payload:n,changes_requested_at:t},e){
+for(;r.nextElementSibling?.matches(".wb-comment-row");)r=r.nextElementSibling;r.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var zf=5;function Ie(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function hh({payload:n,changes_requested_at:t},e){
 let[s]=Ie(e,n.worktree);if(!s)return t?"Changes were requested. The question stays open.":null;let{comments:i,commits_since:o}=s,r=i.filter(h=>h.outdated).length,
 l=i.length?g(i.length,"comment"):"a note";if(!o)return`Changes were requested, with ${l}; the agents were told. The question stays open.`;let c=r?` ${g(r,"comme\
 nt")} ${r===1?"is":"are"} outdated.`:"";return`Changes were requested, with ${l}. ${g(o,"commit")} came since.${c}`}var Qn=class{constructor(t,e){this.desk=t,this.
-on=e,this.element=a("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Ie(this.desk.store.tables,t).slice(0,Jf),i=JSON.stringify([t,
+on=e,this.element=a("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Ie(this.desk.store.tables,t).slice(0,zf),i=JSON.stringify([t,
 s,Math.floor(e/6e4)]);i!==this.drawn&&(this.drawn=i,this.element.replaceChildren(...s.map(o=>this.request(o,e))))}request(t,e){let{person:s,requested_by:i,requested_at:o,
 commit:r,commits_since:l,task_id:c}=t,h=[Et(o,e),`at ${r.slice(0,7)}`,c&&`task ${c}`].filter(Boolean).join(" · "),d=w(`Show what changed since (${g(l,"commit")}\
 )`,"wb-link",()=>this.on.since(t)),u=[a("span",{class:"wb-strong"},`Changes requested by ${s??i}`),a("span",{class:"wb-muted wb-grow"},h),l?d:null];return a("li",
 {class:"wb-stack"},a("div",{class:"wb-line"},...u),t.note?a("p",{class:"wb-comment-text"},t.note):null,a("ul",{class:"wb-list"},...t.comments.map(f=>this.comment(
 f))))}comment(t){let e=ah(is(t)),s=a("span",{class:"wb-state wb-muted"},q("cancelled"),"outdated"),i=w(e,"wb-link wb-mono",()=>this.on.goTo(t)),o=a("span",{class:"\
-wb-grow wb-comment-text"},t.text);return a("li",{},t.outdated?a("code",{},e):i,o,t.outdated?s:null)}};var zf={waiting:"pending",running:"in_progress",passed:"completed",failed:"failed",timeout:"failed"},Yf=24,Zn=class{constructor(){this.rows=[],this.element=a("u\
+wb-grow wb-comment-text"},t.text);return a("li",{},t.outdated?a("code",{},e):i,o,t.outdated?s:null)}};var Yf={waiting:"pending",running:"in_progress",passed:"completed",failed:"failed",timeout:"failed"},Xf=24,Zn=class{constructor(){this.rows=[],this.element=a("u\
 l",{class:"wb-gates","aria-label":"Gates"})}update(t=[]){for(this.element.hidden=!t.length;this.rows.length>t.length;)this.rows.pop().element.remove();t.forEach(
 (e,s)=>{this.rows[s]??=new aa(this.element),this.rows[s].show(e)})}},aa=class{constructor(t){this.mark=a("span",{class:"wb-mark"}),this.command=a("code",{class:"\
 wb-cut wb-grow"}),this.label=a("span",{class:"wb-muted wb-digits"}),this.output=a("pre",{class:"wb-pre",tabindex:0,"aria-label":"Output"});let e=a("summary",{class:"\
 wb-gate",tabindex:0},this.mark,this.command,this.label);this.element=a("li",{},a("details",{on:{toggle:()=>this.toEnd()}},e,this.output)),t.append(this.element)}show(t){
-let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(q(zf[e]??"question")),this.state=e,b(this.command,s),x(this.command,"title",s),b(this.
-label,Xf(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<Yf;b(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
-this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function Xf({state:n,seconds:t,exit_code:e}){let s=typeof t=="number"?U(t*1e3):"";return{waiting:"\
+let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(q(Yf[e]??"question")),this.state=e,b(this.command,s),x(this.command,"title",s),b(this.
+label,Qf(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<Xf;b(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
+this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function Qf({state:n,seconds:t,exit_code:e}){let s=typeof t=="number"?U(t*1e3):"";return{waiting:"\
 waiting",running:"running",passed:`passed${s&&` in ${s}`}`,failed:`failed${e==null?"":` with ${e}`}${s&&` after ${s}`}`,timeout:`timed out${s&&` after ${s}`}`}[n]??
-n}var Qf=new Set(["waiting","running"]);function os(n){return n.some(({state:t})=>Qf.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function ke(n,t){
+n}var Zf=new Set(["waiting","running"]);function os(n){return n.some(({state:t})=>Zf.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function ke(n,t){
 let e=({kind:s,payload:i})=>s==="integration"&&i.worktree===n.id;return t.approvals.get(n.approval_id)??[...t.approvals.values()].find(e)??null}function Gs(n,t){
 return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function la({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
 ent back.",done:!0,error:{code:e?.code??"INTEGRATION_REFUSED",message:t??"It was not merged."}};let r=h=>({text:h,done:!1,error:null});if(e?.state==="integrated")
@@ -932,56 +932,56 @@ r(`Approved. Running gates; then it is merged into ${o}.`):r(l===1?`Approved. Me
  and integrate",approving:"Approving…",title:({payload:n})=>n.worktree,origin:({asker:n,requester:t})=>`requested by ${n??t}`,summary:({payload:n})=>{let{added:t,
 removed:e}=kn(n.files);return[a("code",{},n.branch)," at ",a("code",{title:n.source_commit},ph(n.source_commit))," → ",a("code",{},n.target),` · ${g(n.ahead,
 "commit")} · ${g(n.files.length,"file")} `,a("span",{class:"wb-added"},`+${t}`)," ",a("span",{class:"wb-removed"},`−${e}`)]},lines:({payload:n})=>n.decides??
-[],warnings:(n,t,e)=>[hh(n,t),Zf(n,t),tw(n.payload,e),...ew(n.payload)].filter(Boolean),live:()=>new ua,confirmation:n=>{let{payload:t}=n,e=da(n),s=[...e?["fail\
-ed gates"]:[],...ha(t)];if(!s.length)return null;let i=e?iw(n):[],o=`${g(i.length,"gate")} did not pass: ${V(i)}. What is integrated stays in ${t.target}.`,r=[e&&
-o,sw(t),nw(t),mh(t)];return{label:`Integrate despite ${V(s)}`,consequence:r.filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{
+[],warnings:(n,t,e)=>[hh(n,t),tw(n,t),ew(n.payload,e),...sw(n.payload)].filter(Boolean),live:()=>new ua,confirmation:n=>{let{payload:t}=n,e=da(n),s=[...e?["fail\
+ed gates"]:[],...ha(t)];if(!s.length)return null;let i=e?ow(n):[],o=`${g(i.length,"gate")} did not pass: ${V(i)}. What is integrated stays in ${t.target}.`,r=[e&&
+o,nw(t),iw(t),mh(t)];return{label:`Integrate despite ${V(s)}`,consequence:r.filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{
 conflicts:e,changed:s,makes_conflict:i}=n.payload,o=Gs(t.worktrees.get(n.payload.worktree),n),r=[e,s,i].some(l=>l?.length>0)||ha(n.payload).length>0;return o||r||
 da(n)||!!n.changes_requested_at},done:(n,t)=>la({...t,outcome:n},null).text,progress:(n,t)=>la(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`\
-worktree:${n.worktree}`],successor:({payload:n},t)=>ke({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new ma(n)};function Zf({payload:n},t){
+worktree:${n.worktree}`],successor:({payload:n},t)=>ke({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new ma(n)};function tw({payload:n},t){
 let{worktree:e}=n;return Gs(t.worktrees.get(e),{payload:n})?`${e} has new commits since its integration was requested: approving would be refused. Request the i\
-ntegration again in the Worktrees tab.`:null}function tw({files:n,target:t},e){let s=({path:o})=>e&&(`/${e}`.endsWith(`/${o}`)||o.endsWith(`/${e}`)),i=n.find(s);
-return i?`It changes ${i.path}, which is open here. Commit it before; if ${t} is checked out, reload it from the disk afterwards.`:null}function ew(n){let{worktree:t,
+ntegration again in the Worktrees tab.`:null}function ew({files:n,target:t},e){let s=({path:o})=>e&&(`/${e}`.endsWith(`/${o}`)||o.endsWith(`/${e}`)),i=n.find(s);
+return i?`It changes ${i.path}, which is open here. Commit it before; if ${t} is checked out, reload it from the disk afterwards.`:null}function sw(n){let{worktree:t,
 target:e,refused:s,conflicts:i,changed:o,makes_conflict:r=[]}=n,l=V(r.map(({worktree:h})=>h)),c=V([...new Set(r.flatMap(h=>h.files))]);return[s&&`It was approve\
 d and sent back: ${s.message}`,i.length&&`Conflicts with ${e} in ${V(i)}. Integrating would be refused; resolve them in the worktree ${t}.`,r.length&&`Approving\
  this will make ${l} conflict with ${e} in ${c}.`,mh(n),o?.length&&`Protected parts of the repository have changed since the worktree was created: ${V(o)}. Chec\
 k them before you approve.`]}function ha({failed_tasks:n,unused_gates:t,open_tasks:e}){return[n&&"failed tasks",t?.length&&"unused gates",e&&"open tasks"].filter(
-Boolean)}function sw({worktree:n,failed_tasks:t,failed_task_ids:e=[]}){return t?`${g(t,"task")} of ${n} failed for good (${V(e.map(String),5,t)}).`:null}function nw({
+Boolean)}function nw({worktree:n,failed_tasks:t,failed_task_ids:e=[]}){return t?`${g(t,"task")} of ${n} failed for good (${V(e.map(String),5,t)}).`:null}function iw({
 unused_gates:n=[]}){return n.length?`${g(n.length,"gate")} ${n.length===1?"is":"are"} set, but not used: ${V(n)}.`:null}function mh({worktree:n,open_tasks:t,open_task_ids:e=[]}){
 if(!t)return null;let s=V(e.map(String),5,t);return`${n} has ${g(t,"open task")} (${s}). Integrating closes the worktree, which ends the work on its open tasks.`}
 var ua=class{constructor(){this.gates=new Zn,this.element=this.gates.element,this.read=null}get isRunning(){return os(this.shown??[])==="checking"}update({payload:{
 gates:t=[]}}){JSON.stringify(t.map(dh))!==JSON.stringify(this.read?.map(dh))&&(this.read=null),this.show(this.read??t)}refresh({payload:{gates:t=[]}}){this.read=
-t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},dh=({state:n})=>n;function da({payload:n}){return os(n.gates??[])==="failing"}function iw({payload:n}){
+t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},dh=({state:n})=>n;function da({payload:n}){return os(n.gates??[])==="failing"}function ow({payload:n}){
 return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}function ph(n){return n.slice(0,7)}var ma=class{constructor({payload:t}){let{commits:e,files:s,
-ahead:i,conflicts:o}=t;this.first=P(g(i,"commit"),ti(e.map(rw),i)),this.first.tabIndex=-1;let r=s.map(l=>aw(l,o));this.element=a("div",{class:"wb-box wb-stack w\
-b-roomy"},...ow(t),this.first,P(g(s.length,"file"),ti(r,s.length)))}choices(){return{}}fieldOf(){return null}};function ow({target:n,behind:t,fast_forward:e,source_commit:s,
+ahead:i,conflicts:o}=t;this.first=P(g(i,"commit"),ti(e.map(aw),i)),this.first.tabIndex=-1;let r=s.map(l=>lw(l,o));this.element=a("div",{class:"wb-box wb-stack w\
+b-roomy"},...rw(t),this.first,P(g(s.length,"file"),ti(r,s.length)))}choices(){return{}}fieldOf(){return null}};function rw({target:n,behind:t,fast_forward:e,source_commit:s,
 merged_commit:i,changed:o=[]}){let r=(h,d)=>a("li",{},a("span",{class:"wb-muted wb-term"},h),a("code",{class:"wb-wrap"},d)),l=o.map(h=>a("li",{},q("warning"),a(
 "code",{class:"wb-wrap"},h))),c=`${n} has ${g(t,"newer commit")}; both sides are merged.`;return[t?a("p",{class:"wb-muted"},c):null,e?a("p",{class:"wb-muted"},`${n}\
  is moved forward; no merge commit is made.`):null,ti([r("Commit",s),i&&i!==s&&r("Merge commit",i)]),l.length?P("Protected parts that have changed",ti(l)):null].
 filter(Boolean)}function ti(n,t=0){let e=(t-ca).toLocaleString("en"),s=t>ca?a("li",{class:"wb-muted"},`and ${e} more`):null;return a("ul",{class:"wb-list"},...n.
-slice(0,ca),s)}function rw({id:n,author:t,subject:e}){return a("li",{},a("code",{},ph(n)),a("span",{class:"wb-grow wb-cut",title:e},e),a("span",{class:"wb-muted"},
-t))}function aw({path:n,added:t,removed:e},s){let i=t===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",{class:"wb-added"},`+${t}`),a("span",{class:"wb-r\
+slice(0,ca),s)}function aw({id:n,author:t,subject:e}){return a("li",{},a("code",{},ph(n)),a("span",{class:"wb-grow wb-cut",title:e},e),a("span",{class:"wb-muted"},
+t))}function lw({path:n,added:t,removed:e},s){let i=t===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",{class:"wb-added"},`+${t}`),a("span",{class:"wb-r\
 emoved"},`−${e}`)];return a("li",{},a("code",{class:"wb-grow wb-cut",title:n},n),s.includes(n)?a("span",{class:"wb-state"},q("warning"),"conflict"):null,...i)}var fh={icon:"warning",label:"budget",approve:({payload:{used_up:n,stated:t}})=>`Go on with another ${n.map(e=>Wn(e,t[e]??0)).join(", ")}`,approving:"Going on…",
 reject:"Stop…",rejects:"Stop",rejected:"Nothing more of it begins; its tasks stay open.",title:({payload:n})=>`The budget of ${n.what} is used up`,origin:()=>"\
 asked by Workbench",summary:({payload:{used_up:n,spent:t,limits:e,tasks:s}})=>[`${n.map(i=>Kn(i,t[i],e[i])).join("; ")} spent. ${g(s,"task")} waiting for your a\
-nswer.`],discouraged:()=>!0,done:(n,{payload:t})=>`The budget of ${t.what} is raised.`};var lw={auth:"The provider accepts neither key nor login.",refused:"The provider cannot be reached, or refuses what it is asked.",context:"The conversations bec\
+nswer.`],discouraged:()=>!0,done:(n,{payload:t})=>`The budget of ${t.what} is raised.`};var cw={auth:"The provider accepts neither key nor login.",refused:"The provider cannot be reached, or refuses what it is asked.",context:"The conversations bec\
 ame too long for the model.",turns:"The program's own limit of turns or of money ended them.",silent:"The program said nothing for too long.",crashed:"The progr\
 am ended without saying how.",failed:"The same failure came again and again."},wh={icon:"warning",label:"repeated failure",approve:()=>"Go on",approving:"Going \
 on…",reject:"Stop the agents…",rejects:"Stop the agents",rejected:"The agents were stopped; their tasks stay open.",title:({payload:n})=>n.what,origin:()=>"\
-asked by Workbench",summary:({payload:{failure:n,message:t,agents:e,attempts:s}})=>[a("div",{},lw[n]??`They ended as “${n}”.`),t&&Be(t),`${g(e,"agent")} may\
+asked by Workbench",summary:({payload:{failure:n,message:t,agents:e,attempts:s}})=>[a("div",{},cw[n]??`They ended as “${n}”.`),t&&Be(t),`${g(e,"agent")} may\
  claim no tasks until you answer. Seen in ${s.map(([i,o])=>`task ${i}, attempt ${o}`).join("; ")}.`],discouraged:()=>!0,done:(n,{payload:t})=>`${t.what}: its ag\
-ents go on.`};var cw=500,bh=5e3,hw=["Persona","Worktree","Waits for","Limit"],gh={icon:"question",label:"plan",approve:({payload:{tasks:n}},t,e)=>{let s=e?.out.size??0;return`\
+ents go on.`};var hw=500,bh=5e3,dw=["Persona","Worktree","Waits for","Limit"],gh={icon:"question",label:"plan",approve:({payload:{tasks:n}},t,e)=>{let s=e?.out.size??0;return`\
 Begin ${s?`${(n-s).toLocaleString("en")} of `:""}${g(n,"task")}`},approving:"Beginning…",rejected:"Its tasks are cancelled, and its agent is told.",opensDetails:!0,
 needsButton:!0,title:({payload:n})=>n.plan??`Tasks of ${n.agent}`,origin:({payload:n})=>`proposed by ${n.agent}`,summary:()=>[],lines:({payload:n})=>n.decides,discouraged:()=>!1,
 details:(n,t,e)=>new pa(n,e),done:({tasks:n,left_out:t,left_out_with:e,cancelled:s})=>{let i=[...t,...e];return`${g(n,"task")} may begin.${i.length?` Left out: ${V(
-i,5,s)}.`:""}`}};function dw(n,t){let e=new Map,s=i=>{for(let{id:o,parent_task_id:r,after:l,ignores_failure:c}of t)(r===i||!c&&l.includes(i))&&!n.has(o)&&!e.has(
+i,5,s)}.`:""}`}};function uw(n,t){let e=new Map,s=i=>{for(let{id:o,parent_task_id:r,after:l,ignores_failure:c}of t)(r===i||!c&&l.includes(i))&&!n.has(o)&&!e.has(
 o)&&(e.set(o,i),s(o))};return n.forEach(s),e}var pa=class{constructor({id:t,payload:e},s){this.id=t,this.payload=e,this.changed=s.changed,this.requests=new k(s),
 this.first=this.element=a("div",{class:"wb-box wb-stack wb-plan"}),this.tasks=[],this.without=this.out=new Set,this.comments=new Map,this.comment=this.limit="",
 this.load()}refresh({payload:t}){JSON.stringify(t)!==JSON.stringify(this.payload)&&(this.payload=t,this.load())}async load(){try{let{tasks:t}=await this.requests.
-send("list_proposed_tasks",{approval_id:this.id,limit:cw});this.requests.clearError(),this.tasks=t}catch(t){this.requests.showError(t)}this.without=new Set(this.
-tasks.map(({id:t})=>t).filter(t=>this.without.has(t))),this.draw()}draw(){this.also=dw(this.without,this.tasks),this.out=new Set([...this.without,...this.also.keys()]),
-X(m`<${uw} of=${this} />`,this.element),this.changed()}toggle(t,e){e?this.without.delete(t):this.without.add(t),this.draw()}note(t){this.comments.delete(t)||this.
+send("list_proposed_tasks",{approval_id:this.id,limit:hw});this.requests.clearError(),this.tasks=t}catch(t){this.requests.showError(t)}this.without=new Set(this.
+tasks.map(({id:t})=>t).filter(t=>this.without.has(t))),this.draw()}draw(){this.also=uw(this.without,this.tasks),this.out=new Set([...this.without,...this.also.keys()]),
+X(m`<${mw} of=${this} />`,this.element),this.changed()}toggle(t,e){e?this.without.delete(t):this.without.add(t),this.draw()}note(t){this.comments.delete(t)||this.
 comments.set(t,""),this.draw()}choices(){let t=Object.fromEntries([...this.comments].filter(([,s])=>s.trim())),e=this.limit&&{usd:Number(this.limit)};return{without:[
-...this.without],comment:this.comment,comments:t,...e}}fieldOf(){return null}};function uw({of:n}){let{tasks:t,payload:e}=n,s=new Map(t.map(({id:l,name:c,title:h})=>[
+...this.without],comment:this.comment,comments:t,...e}}fieldOf(){return null}};function mw({of:n}){let{tasks:t,payload:e}=n,s=new Map(t.map(({id:l,name:c,title:h})=>[
 l,c??h])),i=l=>c=>n[l]=c.target.value,o=`Comment for ${e.agent}`,r=m`<label class="wb-plan-limit wb-muted">
     Limit in US dollars
     <input class="wb-input" inputmode="decimal" placeholder=${e.limits.usd} onInput=${i("limit")} />
@@ -990,10 +990,10 @@ l,c??h])),i=l=>c=>n[l]=c.target.value,o=`Comment for ${e.agent}`,r=m`<label clas
       <table class="wb-table wb-by-need" aria-label=${`Tasks of ${e.plan??e.agent}`}>
         <tr>
           <th class="wb-col-main">Task</th>
-          ${hw.map(l=>m`<th>${l}</th>`)}
+          ${dw.map(l=>m`<th>${l}</th>`)}
           <th />
         </tr>
-        ${t.map(l=>m`<${mw} key=${l.id} of=${n} task=${l} names=${s} />`)}
+        ${t.map(l=>m`<${pw} key=${l.id} of=${n} task=${l} names=${s} />`)}
       </table>
     </div>
     ${e.tasks>t.length&&m`<p class="wb-muted">
@@ -1008,21 +1008,21 @@ l,c??h])),i=l=>c=>n[l]=c.target.value,o=`Comment for ${e.agent}`,r=m`<label clas
         onInput=${i("comment")}
       />
       ${e.plan&&r}
-    </div>`}function mw({of:n,task:t,names:e}){let{id:s,after:i,budget:o}=t,r=e.get(s),l=n.also.get(s),c=n.comments.has(s),h=l?`left out with ${e.get(l)}`:V(i.map(
+    </div>`}function pw({of:n,task:t,names:e}){let{id:s,after:i,budget:o}=t,r=e.get(s),l=n.also.get(s),c=n.comments.has(s),h=l?`left out with ${e.get(l)}`:V(i.map(
 y=>e.get(y)??y)),d=Object.entries(o??{}).map(([y,$])=>y==="usd"?Bt($):`${$} ${y}`),u=[t.persona_id,t.worktree,h,d.join(", ")],f={name:`Begin ${r}`,checked:!n.out.
 has(s),disabled:!!l},p={label:c?"Remove":"Comment",name:`Comment on ${r}`,onClick:()=>n.note(s)};return m`<tr class=${n.out.has(s)?"wb-plan-out":""}>
       <td class="wb-col-main" style=${{paddingLeft:`${8+16*Math.min(t.depth,8)}px`}}>
-        <${pw} task=${t}><${se} ...${f} onChange=${y=>n.toggle(s,y)} /><//>
+        <${fw} task=${t}><${se} ...${f} onChange=${y=>n.toggle(s,y)} /><//>
       </td>
       ${u.map(y=>m`<td title=${y}>${y}</td>`)}
       <td><${B} class="wb-link wb-quiet" ...${p} /></td>
     </tr>
-    ${c&&m`<${fw} of=${n} id=${s} name=${r} />`}`}function pw({task:{title:n,run:t,check:e,needs:s},children:i}){let o=[t,e&&["check:",e.run??e],s&&["needs",s]].
+    ${c&&m`<${ww} of=${n} id=${s} name=${r} />`}`}function fw({task:{title:n,run:t,check:e,needs:s},children:i}){let o=[t,e&&["check:",e.run??e],s&&["needs",s]].
 filter(Boolean).map(r=>[r].flat(2).join(" "));return m`<label class="wb-check-label">
     ${i}
     <span title=${n}>${n}</span>
     ${o.map(r=>m`<code title=${r}>${r}</code>`)}
-  </label>`}function fw({of:n,id:t,name:e}){return m`<tr>
+  </label>`}function ww({of:n,id:t,name:e}){return m`<tr>
     <td colspan="6">
       <input
         class="wb-input"
@@ -1034,187 +1034,187 @@ filter(Boolean).map(r=>[r].flat(2).join(" "));return m`<label class="wb-check-la
         onInput=${s=>n.comments.set(t,s.target.value)}
       />
     </td>
-  </tr>`}var ww={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
-t contact","question"],blocked:["Blocked","cancelled"]},bw=12e4;function rs({state:n,last_seen:t},e){let[s,i]=ww[n]??[n,"question"];return n!=="reachable"&&n!==
-"polling"?[s,i]:[`${s} ${Et(t,e)}`,e-Date.parse(t)>bw?"question":i]}var gw={APPROVED:"approved",PROPOSED:"proposed"},yw={WEBHOOK:"by webhook",POLL:"by polling"};
-function ei(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.rid<t.rid?-1:1)}function si(n){return n?`${gw[n.status]}, ${yw[n.edge_type]}`:"none"}
+  </tr>`}var bw={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
+t contact","question"],blocked:["Blocked","cancelled"]},gw=12e4;function rs({state:n,last_seen:t},e){let[s,i]=bw[n]??[n,"question"];return n!=="reachable"&&n!==
+"polling"?[s,i]:[`${s} ${Et(t,e)}`,e-Date.parse(t)>gw?"question":i]}var yw={APPROVED:"approved",PROPOSED:"proposed"},$w={WEBHOOK:"by webhook",POLL:"by polling"};
+function ei(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.rid<t.rid?-1:1)}function si(n){return n?`${yw[n.status]}, ${$w[n.edge_type]}`:"none"}
 function yh(n){let t=new Map;for(let{source:e,target:s,status:i,edge_type:o}of n){let[r,l]=e<s?[e,s]:[s,e],c=[r,l,i,o].join(" "),h=t.get(c);h?h.both=!0:t.set(c,
 {from:e,to:s,both:!1,status:i,edge_type:o})}return[...t.values()]}function bt(n){let[,t,e]=/^orn:koi-net\.node:(.+)\+([^+]{0,6})[^+]*$/.exec(n)??[];return t?`${t}\
-·${e}`:n}function vt({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}function vh(n){if(!Sh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>$w(e,s,
-n,t.has(e)))}function $w(n,t,e,s){let i=fa(t,e),o=kw(i),r=o.length?"choice":vw(i);return{name:n,kind:r,required:s,description:Sw(i.description),initial:_w(i,r,o),
+·${e}`:n}function vt({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}function vh(n){if(!Sh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>kw(e,s,
+n,t.has(e)))}function kw(n,t,e,s){let i=fa(t,e),o=vw(i),r=o.length?"choice":_w(i);return{name:n,kind:r,required:s,description:Ew(i.description),initial:xw(i,r,o),
 options:o}}function fa(n,t,e=0){if(!Sh(n)||e>8)return{};let{$ref:s="",...i}=n,[,o]=/^#\/\$defs\/([^/]+)$/.exec(s)??[];if(o)return{...fa(t.$defs?.[o],t,e+1),...i};
 let r=n.anyOf??n.oneOf;if(!Array.isArray(r))return n;let l=r.filter(c=>c?.type!=="null");return l.length===1?{...fa(l[0],t,e+1),...$h(n)}:$h(n)}function $h({description:n,
-default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function kw({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
-null):_h(e).join()==="boolean"?[!0,!1]:[]}function vw({type:n,format:t,writeOnly:e}){let[s,...i]=_h(n);return i.length?"json":s==="string"?t==="password"||e?"se\
-cret":"text":s==="number"||s==="integer"?s:"json"}function _h(n){return[n].flat().filter(t=>t&&t!=="null")}function _w({default:n},t,e){return n==null?"":t==="c\
+default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function vw({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
+null):_h(e).join()==="boolean"?[!0,!1]:[]}function _w({type:n,format:t,writeOnly:e}){let[s,...i]=_h(n);return i.length?"json":s==="string"?t==="password"||e?"se\
+cret":"text":s==="number"||s==="integer"?s:"json"}function _h(n){return[n].flat().filter(t=>t&&t!=="null")}function xw({default:n},t,e){return n==null?"":t==="c\
 hoice"?e.includes(n)?String(e.indexOf(n)):"":t==="json"?JSON.stringify(n,null,2):String(n)}function xh(n,t){let[e,s]=[{},{}];for(let i of n){let o=t[i.name]??"";
-if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=xw[i.kind](o,i)}catch(r){s[i.name]=r.message}}return{
-values:e,problems:s}}var xw={text:n=>n,secret:n=>n,number:n=>kh(n,Number.isFinite,"Type a number."),integer:n=>kh(n,Number.isSafeInteger,"Type a whole number."),
+if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Sw[i.kind](o,i)}catch(r){s[i.name]=r.message}}return{
+values:e,problems:s}}var Sw={text:n=>n,secret:n=>n,number:n=>kh(n,Number.isFinite,"Type a number."),integer:n=>kh(n,Number.isSafeInteger,"Type a whole number."),
 choice:(n,{options:t})=>t[Number(n)],json:n=>Yt(n)};function kh(n,t,e){let s=Number(n.trim()||NaN);if(!t(s))throw new Error(e);return s}function Yt(n){try{return JSON.
-parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Sh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Sw(n){
-return typeof n=="string"?n:""}var Ew={fields:"Fields",json:"JSON"},Tw="(not set)",as=class{constructor(t,e=null){this.parameters=vh(t),this.controls=new Map,this.problems=new Map,this.modes=
-new tt(Ew,"Show the arguments as",o=>this.show(o)),this.fields=a("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=st(
+parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function Sh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Ew(n){
+return typeof n=="string"?n:""}var Tw={fields:"Fields",json:"JSON"},Ow="(not set)",as=class{constructor(t,e=null){this.parameters=vh(t),this.controls=new Map,this.problems=new Map,this.modes=
+new tt(Tw,"Show the arguments as",o=>this.show(o)),this.fields=a("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=st(
 JSON.stringify(e??{},null,2),6,{"aria-label":"Arguments as JSON"}),this.textProblem=Eh(this.text),this.json=a("div",{},this.text,this.textProblem);let s=this.parameters?.
 length===0,i=s?a("p",{class:"wb-muted"},"It takes no arguments."):null;this.modes.element.hidden=s||!this.parameters,this.element=a("div",{class:"wb-stack"},i,this.
 modes.element,this.fields,this.json),this.show(this.parameters&&!e?"fields":"json"),s&&(this.json.hidden=!0)}get first(){return this.mode==="json"?this.text:this.
-controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Ow(t),r=Eh(o);this.controls.set(e,o),this.problems.set(e,r);let l=L(i?e:`${e}\
+controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Cw(t),r=Eh(o);this.controls.set(e,o),this.problems.set(e,r);let l=L(i?e:`${e}\
  (optional)`,o);return l.append(r,...s?[a("p",{class:"wb-label"},s)]:[]),l}show(t){t==="json"&&this.mode==="fields"&&(this.text.value=JSON.stringify(this.read().
 values,null,2)),t==="fields"&&this.mode==="json"&&this.fillFields(),this.mode=t,this.fields.hidden=t!=="fields",this.json.hidden=t!=="json",this.modes.show(t),this.
-mark({})}fillFields(){let t;try{t=Yt(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Cw(e,t[s]))}}read(){
+mark({})}fillFields(){let t;try{t=Yt(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Nw(e,t[s]))}}read(){
 let t=Object.fromEntries([...this.controls].map(([e,s])=>[e,s.value]));return xh(this.parameters,t)}values(){if(this.mode==="json")return this.jsonValues();let{
 values:t,problems:e}=this.read();return this.mark(e),Object.keys(e).length?null:t}jsonValues(){try{let t=Yt(this.text.value);return this.mark({}),t}catch(t){return this.
 markOne(this.text,this.textProblem,t.message),this.text.focus(),null}}mark(t){this.markOne(this.text,this.textProblem,null);for(let[s,i]of this.controls)this.markOne(
 i,this.problems.get(s),t[s]??null);let e=[...this.controls.keys()].find(s=>s in t);e&&this.controls.get(e).focus()}markOne(t,e,s){e.hidden=s===null,s===null?t.removeAttribute(
 "aria-invalid"):(t.setAttribute("aria-invalid","true"),e.replaceChildren(q("warning"),a("span",{},s)))}};function Eh(n){let t=a("div",{class:"wb-message wb-erro\
-r",id:E("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Ow(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let r=s.
-map((l,c)=>[String(c),String(l)]);return C(i?r:[["",Tw],...r],e)}return t==="json"?st(e,3,{placeholder:"JSON"}):t==="text"?st(e,1,{class:"wb-input wb-area wb-sh\
-ort-area"}):O(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Cw({kind:n,options:t},e){return n==="choice"?t.includes(e)?
+r",id:E("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Cw(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let r=s.
+map((l,c)=>[String(c),String(l)]);return C(i?r:[["",Ow],...r],e)}return t==="json"?st(e,3,{placeholder:"JSON"}):t==="text"?st(e,1,{class:"wb-input wb-area wb-sh\
+ort-area"}):O(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Nw({kind:n,options:t},e){return n==="choice"?t.includes(e)?
 String(t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var Th={icon:"question",label:"question of a server",approve:({payload:n})=>n.url?"Done there":"Answer",approving:"Answering…",reject:"Decline…",rejects:"De\
 cline",rejected:"Declined.",also:()=>[{label:"Not now",choices:{action:"cancel"}}],opensDetails:!0,needsButton:!0,title:({payload:n})=>n.tool,origin:({payload:n})=>`\
-asked by the MCP server ${n.server}, ${Nw(n)}`,summary:({payload:n})=>[a("div",{class:"wb-wrap"},`The server asks: “${Q(n.message,500).replace(/[“”]/g,'"')}\
-”`),...Aw(n)],warnings:({payload:{sensitive:n,url:t}})=>[...n.length?[`${n.join(", ")} looks like a secret. The server gets what you type.`]:[],...t?["See who\
+asked by the MCP server ${n.server}, ${Aw(n)}`,summary:({payload:n})=>[a("div",{class:"wb-wrap"},`The server asks: “${Q(n.message,500).replace(/[“”]/g,'"')}\
+”`),...qw(n)],warnings:({payload:{sensitive:n,url:t}})=>[...n.length?[`${n.join(", ")} looks like a secret. The server gets what you type.`]:[],...t?["See who\
 se address this is before you open it. Workbench does not open it."]:[]],discouraged:({payload:{sensitive:n,url:t}})=>!!(n.length||t),details:({payload:n})=>new ni(
 n),done:n=>n?.action==="cancel"?"The server was told that you have not chosen.":"Answered."},Oh={icon:"question",label:"question of an agent",approve:()=>"Answe\
 r",approving:"Answering…",reject:"Decline…",rejects:"Decline",rejected:"The agent was told to decide itself.",opensDetails:!0,needsButton:!0,title:({payload:n})=>n.
 agent,origin:({payload:n})=>n.task_id?`asked while it does task ${n.task_id}`:"asked by the agent",summary:({payload:n})=>[a("div",{class:"wb-wrap"},n.message)],
-discouraged:()=>!1,details:({payload:n})=>new ni(n),done:()=>"The agent has the answer."};function Nw({caller:n,node:t,conversation_id:e}){return t?`for a call \
-of the node ${bt(t)}`:e?`for the model of a conversation (${n})`:`for a call of ${n}`}function Aw({url:n,is_link:t}){return n?[a("div",{},"At ",t?a("a",{class:"\
+discouraged:()=>!1,details:({payload:n})=>new ni(n),done:()=>"The agent has the answer."};function Aw({caller:n,node:t,conversation_id:e}){return t?`for a call \
+of the node ${bt(t)}`:e?`for the model of a conversation (${n})`:`for a call of ${n}`}function qw({url:n,is_link:t}){return n?[a("div",{},"At ",t?a("a",{class:"\
 wb-wrap",href:n,target:"_blank",rel:"noopener noreferrer"},n):a("code",{class:"wb-wrap"},n))]:[]}var ni=class{constructor({form:t,url:e}){this.fields=new as(t),
 this.first=this.fields.first,this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element),this.isEmpty=!!e||!Object.keys(t.properties).length,this.
 isEmpty&&this.element.replaceChildren(),this.element.classList.toggle("wb-box",!this.isEmpty)}choices(){let t=this.isEmpty?{}:this.fields.values();return t?{content:t}:
 null}fieldOf(t){let e=t.details?.problems??[];return this.fields.mark(Object.fromEntries(e.map(({field:s,reason:i})=>[s.split(".")[0],i]))),null}};var ba={icon:"tool",label:"tool call",approve:(n,t)=>t?"Allow such calls":"Allow once",approving:"Allowing…",also:({payload:n})=>Ch(n).map(([t,e])=>({label:e,
 choices:{remember:t}})),details:({payload:n})=>new wa(n),needsButton:!0,ban:{label:"Never allow this tool",request:({payload:n})=>["set_tool_permission",{name:n.
-tool,permission:"never"}]},title:({payload:n})=>n.tool,origin:({payload:n})=>`called by ${Bw(n)}`,summary:({payload:n})=>[a("div",{},n.origin_of_tool,n.description?
-` · it says: “${Rw(n)}”`:null),a("div",{class:"wb-label"},"Arguments"),xt(JSON.stringify(n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...Lw(
+tool,permission:"never"}]},title:({payload:n})=>n.tool,origin:({payload:n})=>`called by ${Rw(n)}`,summary:({payload:n})=>[a("div",{},n.origin_of_tool,n.description?
+` · it says: “${Lw(n)}”`:null),a("div",{class:"wb-label"},"Arguments"),xt(JSON.stringify(n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...jw(
 n.changes??[])],warnings:({payload:n})=>n.changes?.length?["The tool is not what you allowed: what it says about itself has changed."]:[],discouraged:({payload:n})=>!!n.
-changes?.length,done:n=>qw[n?.remember]??"Allowed."},qw={conversation:"Allowed, and in this conversation from now on without asking you.",task:"Allowed, and for\
+changes?.length,done:n=>Bw[n?.remember]??"Allowed."},Bw={conversation:"Allowed, and in this conversation from now on without asking you.",task:"Allowed, and for\
  this task from now on without asking you.",always:"Allowed, and from now on without asking you."};function Ch({conversation_id:n,task_id:t}){return[n&&["conver\
 sation","Allow in this conversation"],t&&["task",`Allow for task ${t}`],["always","Always allow"]].filter(Boolean)}var wa=class{constructor(t){this.scope=C(Ch(t),
 "always",{class:"wb-input"}),this.first=this.scope;let e=i=>O(typeof i=="string"?i:JSON.stringify(i),{class:"wb-input"});this.patterns=Object.entries(t.arguments).
 map(([i,o])=>[i,e(o)]);let s=this.patterns.map(([i,o])=>L(i,o));this.element=a("div",{class:"wb-box wb-stack wb-roomy"},L("How long",this.scope),a("div",{class:"\
 wb-muted"},"Only calls with these arguments are allowed; * is any text."),...s)}choices(){let t=this.patterns.map(([e,{value:s}])=>[e,s]);return{remember:this.scope.
-value,arguments:Object.fromEntries(t)}}fieldOf({details:t}){let e=this.patterns.find(([s])=>t?.problems?.includes(s));return e?e[1]:null}};function Bw({caller:n,
-conversation_id:t}){return t?`the model of a conversation (${n})`:n}function Rw({description:n}){return Q(n,300).replace(/[“”]/g,'"')}function Lw(n){if(!n.length)
-return[];let t=(s,i)=>i===null?null:a("div",{class:`wb-diff-${s} wb-prose`},a("span",{class:"wb-sr"},`${s}: `),jw(i)),e=({path:s,before:i,after:o})=>a("li",{},a(
-"code",{},s),t("removed",i),t("added",o));return[a("div",{class:"wb-label"},"What has changed"),a("ul",{class:"wb-changes"},...n.map(e))]}function jw(n){return typeof n==
+value,arguments:Object.fromEntries(t)}}fieldOf({details:t}){let e=this.patterns.find(([s])=>t?.problems?.includes(s));return e?e[1]:null}};function Rw({caller:n,
+conversation_id:t}){return t?`the model of a conversation (${n})`:n}function Lw({description:n}){return Q(n,300).replace(/[“”]/g,'"')}function jw(n){if(!n.length)
+return[];let t=(s,i)=>i===null?null:a("div",{class:`wb-diff-${s} wb-prose`},a("span",{class:"wb-sr"},`${s}: `),Mw(i)),e=({path:s,before:i,after:o})=>a("li",{},a(
+"code",{},s),t("removed",i),t("added",o));return[a("div",{class:"wb-label"},"What has changed"),a("ul",{class:"wb-changes"},...n.map(e))]}function Mw(n){return typeof n==
 "string"?n:JSON.stringify(n)}var Nh={...ba,label:"call from another node",approve:()=>"Allow once",also:()=>[{label:"Always allow this node",choices:{remember:"\
 always"}}],details:void 0,ban:{label:"Never allow this node to call this tool",request:({payload:n})=>["set_peer_permission",{peer:n.origin.node,trait:n.tool,permission:"\
 never"}]},origin:({payload:{origin:n}})=>`called by the node ${bt(n.node)}, whose caller says it is ${n.says}`,facts:({payload:n})=>n.origin.node,done:n=>n?.remember===
-"always"?"Allowed, and for this node from now on without asking you.":"Allowed."};var ga=3,Mw=new Map([["commands_only","takes only tasks that have a command"]]),Ah={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admi\
+"always"?"Allowed, and for this node from now on without asking you.":"Allowed."};var ga=3,Dw=new Map([["commands_only","takes only tasks that have a command"]]),Ah={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admi\
 tting…",title:({payload:n})=>n.name,origin:({payload:{spawned_by:n,other_user:t}})=>[n?`spawned by ${n}`:"connected by itself",t?`of another user of this mach\
 ine: ${t}`:null].filter(Boolean).join(", "),summary:({payload:n},t)=>{let e=Ut(t,$a(n,t));return["as ",a("code",{},n.suggested_id),` · ${n.persona_id??"no pers\
 ona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.definition?
 ` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(", ")}`:null,n.environment?.length?` · sets ${n.environment.join(", ")}`:null,
-n.opens?.length?` · opens ${n.opens.join("; ")}`:null]},facts:({payload:n})=>[...Dw(n),...Iw(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({
+n.opens?.length?` · opens ${n.opens.join("; ")}`:null]},facts:({payload:n})=>[...Iw(n),...Pw(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({
 session_id:$a(n,t)}),done:({agent_id:n,granted:t})=>`Admitted as ${n}. ${bc(t)}.`,details:(n,t)=>new ya(n,t)},ya=class{constructor({payload:t},e){this.session=$a(
 t,e),this.fields=new Gt(e,{agent_id:t.suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.
 self_tools,tools:t.tools}),this.first=this.fields.first;let s=Pn(t.capabilities);this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){
 let t={session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){
-return this.fields.fieldOf(t)}};function $a({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function Dw({client:n,address:t,connection_id:e}){
-return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function Iw(n){let t=Object.entries(n??{}),e=([i,o])=>{let r=Q(i,40);return typeof o=="boolean"?o?
-Mw.get(i)??r:`no ${r}`:`${r}: ${Qr(o,60)}`},s=t.slice(0,ga).map(e);return t.length>ga?[...s,`${t.length-ga} more`]:s}var Pw={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Uw).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
+return this.fields.fieldOf(t)}};function $a({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function Iw({client:n,address:t,connection_id:e}){
+return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function Pw(n){let t=Object.entries(n??{}),e=([i,o])=>{let r=Q(i,40);return typeof o=="boolean"?o?
+Dw.get(i)??r:`no ${r}`:`${r}: ${Qr(o,60)}`},s=t.slice(0,ga).map(e);return t.length>ga?[...s,`${t.length-ga} more`]:s}var Fw={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(Hw).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
 provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t],role:({persona:n,role:t})=>[
 `gives its agents the role ${t}, of the persona`,n],prompt:({prompt:n})=>["was written by an agent:",n]},qh={icon:"shield",label:"trust",approve:()=>"Trust",approving:"\
 Trusting…",title:({payload:n})=>n.definition,origin:({asker:n,requester:t})=>`requested by ${n??t}`,summary:({payload:{path:n,needs:t}})=>[a("div",{},a("code",
-{},n),` needs ${g(t.length,"thing")} that you have not trusted:`),a("ul",{class:"wb-needs"},...t.map(Fw))],discouraged:()=>!0,done:(n,{payload:t})=>`Trusted. ${t.
-definition} can be used now.`};function Fw({kind:n,name:t,summary:e,details:s}){let i=Pw[n]?.(s);if(!i)return a("li",{},e);let[o,r,l={}]=i;return a("li",{},a("d\
-iv",{},a("code",{},t),` ${o}`),a("pre",{class:"wb-pre",tabindex:0,"aria-label":t},r),...Ww({...l,...Kw(s)}))}function Ww(n){let t=Object.entries(n).map(([e,s])=>a(
-"li",{class:"wb-wrap"},a("code",{},`${e}=${s}`)));return t.length?[a("ul",{},...t)]:[]}function Kw({directory:n,files:t={}}){let e=Object.entries(t).map(([s,i])=>[
-s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Uw(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.stringify(n)}var Hw={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({asker:n,requester:t})=>`requested by ${n??
-t}`,summary:({kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Gw={registration:Ah,integration:uh,trust:qh,tool_call:ba,peer_call:Nh,question:Th,agent_question:Oh,
-failure:wh,budget:fh,plan:gh};function ls(n){return Gw[n.kind]??Hw}function Bh(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(c=>c*i).find(c=>c>=s*(1-1e-9)),r=Math.max(1,o),l=[];for(let c=0;c<Math.ceil(
+{},n),` needs ${g(t.length,"thing")} that you have not trusted:`),a("ul",{class:"wb-needs"},...t.map(Ww))],discouraged:()=>!0,done:(n,{payload:t})=>`Trusted. ${t.
+definition} can be used now.`};function Ww({kind:n,name:t,summary:e,details:s}){let i=Fw[n]?.(s);if(!i)return a("li",{},e);let[o,r,l={}]=i;return a("li",{},a("d\
+iv",{},a("code",{},t),` ${o}`),a("pre",{class:"wb-pre",tabindex:0,"aria-label":t},r),...Kw({...l,...Uw(s)}))}function Kw(n){let t=Object.entries(n).map(([e,s])=>a(
+"li",{class:"wb-wrap"},a("code",{},`${e}=${s}`)));return t.length?[a("ul",{},...t)]:[]}function Uw({directory:n,files:t={}}){let e=Object.entries(t).map(([s,i])=>[
+s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function Hw(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.stringify(n)}var Gw={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({asker:n,requester:t})=>`requested by ${n??
+t}`,summary:({kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},Vw={registration:Ah,integration:uh,trust:qh,tool_call:ba,peer_call:Nh,question:Th,agent_question:Oh,
+failure:wh,budget:fh,plan:gh};function ls(n){return Vw[n.kind]??Gw}function Bh(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(c=>c*i).find(c=>c>=s*(1-1e-9)),r=Math.max(1,o),l=[];for(let c=0;c<Math.ceil(
 e/r-1e-9)+1;c+=1)l.push(Number((c*r).toPrecision(12)));return l}function Ct([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function ii(n,t,e){return Array.
 from({length:e},(s,i)=>n+(t-n)*i/(e-1))}function Pe(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):
 null}var lt={left:36,right:8,top:8,bottom:20};function ve(n,t,e,s={}){return F("text",{x:n,y:t,class:"wb-chart-label",...s},qt(e))}function ae(n,t,...e){return F(
 "svg",{viewBox:`0 0 ${n} ${t}`,width:n,height:t,class:"wb-chart"},...e)}function oi(n,t,e,s,i=lt.left){return e.flatMap(o=>[F("line",{x1:i,x2:n-lt.right,y1:t(o),
 y2:t(o),class:"wb-chart-grid"}),ve(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function cs(n,t){return t.map(({x:e,text:s},i)=>{let o=i===0?"start":i===t.length-1?
 "end":"middle";return ve(e,n,s,{"text-anchor":o})})}function le(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-ch\
-art-mark"),n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}var ri=132,Vw=1;function Rh(n,{starts:t,until:e,clock:s,text:i,layers:o}){let r=t.map(($,_)=>o.reduce((v,{values:S})=>v+S[_],0)),l=Bh(Math.max(...r,1)),c=lt.left+
-8*Math.max(0,pe(l.at(-1)).length-4),h=Ct([0,t.length],[c,n-lt.right]),d=Ct([0,l.at(-1)],[ri-lt.bottom,lt.top]),u=t.map(($,_)=>Jw(_,h,d,o,i)).filter(({at:$})=>r[$]),
+art-mark"),n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}var ri=132,Jw=1;function Rh(n,{starts:t,until:e,clock:s,text:i,layers:o}){let r=t.map(($,_)=>o.reduce((v,{values:S})=>v+S[_],0)),l=Bh(Math.max(...r,1)),c=lt.left+
+8*Math.max(0,pe(l.at(-1)).length-4),h=Ct([0,t.length],[c,n-lt.right]),d=Ct([0,l.at(-1)],[ri-lt.bottom,lt.top]),u=t.map(($,_)=>zw(_,h,d,o,i)).filter(({at:$})=>r[$]),
 p=ii(0,t.length,n<360?2:4).map($=>({x:h($),text:s(t[0]+(e-t[0])*$/t.length)}));return{picture:ae(n,ri,...oi(n,d,l,pe,c),...u.map(({made:$})=>$.element),...cs(ri-
-4,p)),marks:u.map(({made:$})=>$)}}function Jw(n,t,e,s,i){let o=0,r=s.map(({state:h,values:d})=>{let[u,f]=[e(o),e(o+d[n])];o+=d[n];let p={width:Math.max(1,t(n+1)-
-t(n)-Vw),height:Math.max(0,u-f)};return F("rect",{x:t(n),y:f,...p,class:"wb-chart-area","data-state":h})}),l={x:t(n),y:lt.top,width:t(n+1)-t(n),height:ri-lt.bottom-
-lt.top},c=F("g",{},F("rect",{...l,class:"wb-chart-room"}),...r);return{at:n,made:le(c,String(n),i(n))}}var hs=24,Lh=14,jh=6.6,zw=3;function Mh(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let r=Math.max(...i.map(({name:$})=>$.length)),l=Math.min(n*.3,160,12+r*jh),
+4,p)),marks:u.map(({made:$})=>$)}}function zw(n,t,e,s,i){let o=0,r=s.map(({state:h,values:d})=>{let[u,f]=[e(o),e(o+d[n])];o+=d[n];let p={width:Math.max(1,t(n+1)-
+t(n)-Jw),height:Math.max(0,u-f)};return F("rect",{x:t(n),y:f,...p,class:"wb-chart-area","data-state":h})}),l={x:t(n),y:lt.top,width:t(n+1)-t(n),height:ri-lt.bottom-
+lt.top},c=F("g",{},F("rect",{...l,class:"wb-chart-room"}),...r);return{at:n,made:le(c,String(n),i(n))}}var hs=24,Lh=14,jh=6.6,Yw=3;function Mh(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let r=Math.max(...i.map(({name:$})=>$.length)),l=Math.min(n*.3,160,12+r*jh),
 c=Math.max(4,Math.floor((l-12)/jh)),h=i.length*hs+lt.bottom,d=Ct([t,e],[l,n-lt.right]),u=i.flatMap(({name:$},_)=>[F("line",{x1:l,x2:n-lt.right,y1:(_+1)*hs,y2:(_+
 1)*hs,class:"wb-chart-grid"}),ve(0,_*hs+16,$.length>c?`${$.slice(0,c-1)}…`:$)]),f=o.map($=>{let[_,v]=[d(Math.max(t,$.from)),d(Math.min(e,$.to))],S={x:_,y:$.lane*
-hs+(hs-Lh)/2,width:Math.max(zw,v-_),height:Lh},A=F("rect",{...S,rx:2,class:"wb-chart-bar","data-state":$.state});return le(A,$.key,$.text,$.open)}),p=ii(t,e,n<480?
-2:4).map($=>({x:d($),text:s($)})),y=cs(h-4,p);return{picture:ae(n,h,...u,...f.map(({element:$})=>$),...y),marks:f}}var Yw=864e5,Xw=20,Qw={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Ih({since:n,until:t}){return Date.parse(t)-Date.parse(
-n)>Yw/2?s=>R(s):$n}function ai(n,t){let{intervals:e,interval_seconds:s}=n,i=Ih(n),o=e.map(({start:h})=>Date.parse(h)),r=o.at(-1)+1e3*s,l=h=>t.filter(([d])=>e[h][d]).
+hs+(hs-Lh)/2,width:Math.max(Yw,v-_),height:Lh},A=F("rect",{...S,rx:2,class:"wb-chart-bar","data-state":$.state});return le(A,$.key,$.text,$.open)}),p=ii(t,e,n<480?
+2:4).map($=>({x:d($),text:s($)})),y=cs(h-4,p);return{picture:ae(n,h,...u,...f.map(({element:$})=>$),...y),marks:f}}var Xw=864e5,Qw=20,Zw={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function Ih({since:n,until:t}){return Date.parse(t)-Date.parse(
+n)>Xw/2?s=>R(s):$n}function ai(n,t){let{intervals:e,interval_seconds:s}=n,i=Ih(n),o=e.map(({start:h})=>Date.parse(h)),r=o.at(-1)+1e3*s,l=h=>t.filter(([d])=>e[h][d]).
 map(([d,,u])=>`${e[h][d].toLocaleString("en")} ${u}`).join(", "),c=o.map((h,d)=>[i(h),...t.map(([u])=>e[d][u])]);return{legend:t.map(([,h,d])=>[h,d]),table:{columns:[
 "From",...t.map(([,,h])=>h)],rows:c.filter(h=>h.some(d=>d>0))},draw:h=>Rh(h,{starts:o,until:r,clock:i,text:d=>`${i(o[d])}: ${l(d)}`,layers:t.map(([d,u])=>({state:u,
 values:e.map(f=>f[d])}))})}}function Ph(n,t){let e=Ih(n),[s,i]=[Date.parse(n.since),Date.parse(n.until)],o=[...n.attempts].reverse(),r=[...new Set(o.map(({agent_id:u})=>u))].
-slice(0,Xw).sort(),l=r.map(u=>({name:u,open:null})),c=n.attempts.filter(({agent_id:u})=>r.includes(u)),h=u=>{let f=U(Date.parse(u.ended_at??n.until)-Date.parse(
+slice(0,Qw).sort(),l=r.map(u=>({name:u,open:null})),c=n.attempts.filter(({agent_id:u})=>r.includes(u)),h=u=>{let f=U(Date.parse(u.ended_at??n.until)-Date.parse(
 u.claimed_at));return[u.agent_id,`${u.task_id} ${u.task}`,u.attempt,e(Date.parse(u.claimed_at)),f,u.outcome??"under way"]},d=c.map(u=>{let[f,p,y,,$,_]=h(u);return{
-lane:r.indexOf(f),from:Date.parse(u.claimed_at),to:Date.parse(u.ended_at??n.until),state:Qw[u.outcome]??"other",key:`${u.task_id}.${y}`,text:`${p}, attempt ${y}\
+lane:r.indexOf(f),from:Date.parse(u.claimed_at),to:Date.parse(u.ended_at??n.until),state:Zw[u.outcome]??"other",key:`${u.task_id}.${y}`,text:`${p}, attempt ${y}\
  by ${f}: ${_}, ${$}`,open:()=>t.task(u.task_id)}});return{legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other",
-"released or cancelled"]],table:{columns:["Agent","Task","Attempt","Claimed","Took","Outcome"],rows:c.map(h)},draw:u=>Mh(u,{since:s,until:i,clock:e,lanes:l,bars:Zw(
-d)})}}function Zw(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}function Fh({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({
+"released or cancelled"]],table:{columns:["Agent","Task","Attempt","Claimed","Took","Outcome"],rows:c.map(h)},draw:u=>Mh(u,{since:s,until:i,clock:e,lanes:l,bars:tb(
+d)})}}function tb(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}function Fh({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({
 name:e,open:()=>t.agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${g(i,"attempt")}, ${U(1e3*o)}`}))}function Wh({approvals:n},t,e){let s=Math.max(...n.map(
 i=>i.waited_seconds),.001);return n.map(({id:i,kind:o,status:r,requester:l,waited_seconds:c})=>({name:Dh(i,o,t.get(i)),title:`${Dh(i,o,t.get(i))}
 Question ${i}, asked by ${l}`,open:e.inbox,share:c/s,state:r==="pending"?"pending":r==="approved"?"completed":"failed",text:`${U(1e3*c)}, ${r==="pending"?"waits":
 r}`}))}function Dh(n,t,e){let{label:s,title:i}=ls({kind:t});return e?`${i(e)} · ${s}`:`${s} ${n}`}function Kh({tools:n},t){let e=Math.max(...n.map(({p95_ms:s})=>s??
 0),.001);return n.map(({tool:s,calls:i,failed:o,median_ms:r,p95_ms:l})=>({name:s,open:t.tools,share:(r??0)/e,tick:l===null?void 0:l/e,state:o?"failed":"in_progr\
-ess",text:r===null?"not ended":U(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${U(l)}`}`}))}var tb=1e4,Uh={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition",persona:"By person\
-a"},Hh={model:"unknown model",plan:"in no plan",task:"for no task",definition:"no definition",persona:"no persona"},eb={1:"Last day",7:"Last 7 days",30:"Last 30\
- days",365:"Last year"},sb=50;function Gh({desk:n}){let t=I(n),[e,s]=N("model"),[i,o]=N("30"),[r,l]=N(null),c=async()=>{let{costs:f}=await t.send("list_costs",{
-by:e,days:Number(i)}),{budgets:p}=await t.send("list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:p})},{ref:h,runNow:d}=mt(tb,c,f=>t.showError(f));
+ess",text:r===null?"not ended":U(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${U(l)}`}`}))}var eb=1e4,Uh={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition",persona:"By person\
+a"},Hh={model:"unknown model",plan:"in no plan",task:"for no task",definition:"no definition",persona:"no persona"},sb={1:"Last day",7:"Last 7 days",30:"Last 30\
+ days",365:"Last year"},nb=50;function Gh({desk:n}){let t=I(n),[e,s]=N("model"),[i,o]=N("30"),[r,l]=N(null),c=async()=>{let{costs:f}=await t.send("list_costs",{
+by:e,days:Number(i)}),{budgets:p}=await t.send("list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:p})},{ref:h,runNow:d}=mt(eb,c,f=>t.showError(f));
 M(d,[e,i]);let u=r?.costs.map(f=>({...f,id:f.name??""}));return m`<${$t} title="Spending" section=${h}>
     <div class="wb-line">
       <${It} name="Sum the costs" options=${Object.entries(Uh)} value=${e} onChoose=${s} />
-      <${It} name="Of which time" options=${Object.entries(eb)} value=${i} onChoose=${o} />
-      <span class="wb-muted wb-grow">${r&&nb(r.costs)}</span>
+      <${It} name="Of which time" options=${Object.entries(sb)} value=${i} onChoose=${o} />
+      <span class="wb-muted wb-grow">${r&&ib(r.costs)}</span>
     </div>
     <${Ws} budgets=${r?.budgets??[]} />
-    ${u?.length>0&&m`<${ft} class="wb-by-need wb-spending" ...${{rows:u,step:sb,filters:r.by}} columns=${ib(r.by)} name=${({name:f})=>f??Hh[r.by]??"unknown"} />`}
+    ${u?.length>0&&m`<${ft} class="wb-by-need wb-spending" ...${{rows:u,step:nb,filters:r.by}} columns=${ob(r.by)} name=${({name:f})=>f??Hh[r.by]??"unknown"} />`}
     <${T} element=${t.errorBox} />
-  <//>`}function nb(n){if(!n.length)return"No request to a model was made.";let t=Un(n),e=De(t),s=e==="–"?"":e==="unknown"?", at an unknown cost":`, for ${e}`;
-return`${g(t.requests,"request")}, ${Fs(t)}${s}. ${ns(t)}`}function ib(n){let t=(e,s,i="tokens")=>({key:e,kind:i,label:s,optional:o=>o[e],value:o=>o[e],cell:o=>re(
+  <//>`}function ib(n){if(!n.length)return"No request to a model was made.";let t=Un(n),e=De(t),s=e==="–"?"":e==="unknown"?", at an unknown cost":`, for ${e}`;
+return`${g(t.requests,"request")}, ${Fs(t)}${s}. ${ns(t)}`}function ob(n){let t=(e,s,i="tokens")=>({key:e,kind:i,label:s,optional:o=>o[e],value:o=>o[e],cell:o=>re(
 o[e])});return[{key:"name",label:Uh[n].slice(3).replace(/^./,e=>e.toUpperCase()),value:({name:e})=>e,cell:({name:e})=>m`<span title=${e}>${e??Hh[n]??"unknown"}</span>`},
 ...n==="model"?[{key:"provider",label:"Provider",value:({provider:e})=>e??"several"}]:[],t("requests","Requests","number"),t("input_tokens","Tokens in"),t("cach\
 ed_tokens","Cached"),t("cache_write_tokens","Written"),t("output_tokens","Out"),t("reasoning_tokens","Thinking"),{key:"cost_usd",kind:"number",label:"Cost",value:({
-cost_usd:e})=>e,cell:De,title:ns}]}var _a={};cm(_a,{approvals:()=>cb,queue:()=>rb,stream:()=>lb,throughput:()=>ob,tokens:()=>db,tools:()=>hb,utilisation:()=>ab});var ka=n=>`${Math.round(100*n)} %`,va=n=>n===1?"was":"were",li=(n,t)=>n.reduce((e,s)=>e+s[t],0),Nt=n=>n.toLocaleString("en");function ob({intervals:n},t){let[e,
+cost_usd:e})=>e,cell:De,title:ns}]}var _a={};cm(_a,{approvals:()=>hb,queue:()=>ab,stream:()=>cb,throughput:()=>rb,tokens:()=>ub,tools:()=>db,utilisation:()=>lb});var ka=n=>`${Math.round(100*n)} %`,va=n=>n===1?"was":"were",li=(n,t)=>n.reduce((e,s)=>e+s[t],0),Nt=n=>n.toLocaleString("en");function rb({intervals:n},t){let[e,
 s]=[li(n,"completed"),li(n,"failed")],i=li(n,"other");if(!e&&!s&&!i)return`No task was completed within the last ${t}.`;let o=s?`${g(s,"attempt")} failed`:"no a\
-ttempt failed";return`${g(e,"task")} ${va(e)} completed within the last ${t}; ${o}.`}function rb({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
+ttempt failed";return`${g(e,"task")} ${va(e)} completed within the last ${t}; ${o}.`}function ab({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
 map(({waiting:r})=>r));if(!s&&!n.some(({running:r})=>r))return"No task waits.";let i=`${g(t,"task")} ${t===1?"is":"are"} worked on and ${Nt(e)}`,o=s>e?`; at mos\
-t ${Nt(s)} waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function ab({agents:n,totals:{present:t,share:e}},s){if(!n.some(({attempts:h})=>h))return`No age\
+t ${Nt(s)} waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function lb({agents:n,totals:{present:t,share:e}},s){if(!n.some(({attempts:h})=>h))return`No age\
 nt held a task within the last ${s}.`;let i=t>n.length?` (the chart has the ${Nt(n.length)} busiest)`:"",o=`${g(t,"agent")}${i} held tasks ${ka(e)} of the time`;
 if(n.length===1)return`${o} (${n[0].agent_id}).`;let r=[...n].sort((h,d)=>d.share-h.share),[l,c]=[r[0],r.at(-1)];return`${o}: ${l.agent_id} most (${ka(l.share)}\
-), ${c.agent_id} least (${ka(c.share)}).`}function lb({attempts:n,totals:t},e){let{attempts:s,tasks:i,agents:o,completed:r,failed:l}=t;if(!s)return`No task was \
+), ${c.agent_id} least (${ka(c.share)}).`}function cb({attempts:n,totals:t},e){let{attempts:s,tasks:i,agents:o,completed:r,failed:l}=t;if(!s)return`No task was \
 worked on within the last ${e}.`;let c=`${g(s,"attempt")} at ${g(i,"task")} by ${g(o,"agent")}`,h=l?`, ${Nt(l)} failed`:"",d=s>n.length?`; the chart has the new\
-est ${Nt(n.length)}`:"";return`${c} within the last ${e}; ${Nt(r)} completed theirs${h}${d}.`}function cb({approvals:n,pending:t,totals:e},s){let{decided:i,mean_seconds:o,
+est ${Nt(n.length)}`:"";return`${c} within the last ${e}; ${Nt(r)} completed theirs${h}${d}.`}function hb({approvals:n,pending:t,totals:e},s){let{decided:i,mean_seconds:o,
 longest_seconds:r,decided_otherwise:l}=e,c=t?`${g(t,"question")} still ${t===1?"waits":"wait"}`:"none waits",h=l?`${g(l,"question")} ${va(l)} decided without on\
 e; `:"",d=t+i+l-n.length,u=d>0?`; the chart leaves out ${Nt(d)}`:"";if(!i)return`No question was decided by a person within the last ${s}; ${h}${c}${u}.`;let f=`\
-after ${U(1e3*o)} on average and ${U(1e3*r)} at most`;return`${g(i,"question")} ${va(i)} decided by a person ${f}; ${h}${c}${u}.`}function hb({tools:n,totals:{calls:t}},e){
+after ${U(1e3*o)} on average and ${U(1e3*r)} at most`;return`${g(i,"question")} ${va(i)} decided by a person ${f}; ${h}${c}${u}.`}function db({tools:n,totals:{calls:t}},e){
 if(!n.length)return`No tool was called within the last ${e}.`;let s=n.reduce((d,u)=>d+u.calls,0),i=n.reduce((d,u)=>d+u.failed,0),r=n.filter(({median_ms:d})=>d!==
 null).sort((d,u)=>u.median_ms-d.median_ms)[0],l=t>s?` (of ${Nt(t)}; these are the newest, of the tools called most)`:"",c=`${g(s,"call")} of ${g(n.length,"tool")}${l}\
-, ${Nt(i)} failed`,h=r?`; the slowest is ${r.tool} (${U(r.median_ms)} on median)`:"";return`${c}${h}.`}function db({intervals:n,totals:t,cost_usd:e,unpriced:s},i){
+, ${Nt(i)} failed`,h=r?`; the slowest is ${r.tool} (${U(r.median_ms)} on median)`:"";return`${c}${h}.`}function ub({intervals:n,totals:t,cost_usd:e,unpriced:s},i){
 let[o,r,l]=["answers","input_tokens","output_tokens"].map(u=>li(n,u));if(!o)return`No model answered within the last ${i}.`;let c=t.answers>o?` (the newest of ${Nt(
 t.answers)})`:"";if(!r&&!l)return`${g(o,"answer")}${c} used an unknown number of tokens: no provider reported them.`;let h=s?` and an unknown cost of ${Nt(s)}`:
-"",d=e===null?"an unknown cost":`${e.toFixed(2)} US dollars${h}`;return`${g(o,"answer")}${c} used ${Nt(r)} tokens of input and ${Nt(l)} of output, for ${d}.`}var ub=500,mb=1e4,pb={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},fb={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},wb=["task","approval","agent","to\
+"",d=e===null?"an unknown cost":`${e.toFixed(2)} US dollars${h}`;return`${g(o,"answer")}${c} used ${Nt(r)} tokens of input and ${Nt(l)} of output, for ${d}.`}var mb=500,pb=1e4,fb={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},wb={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},bb=["task","approval","agent","to\
 ol_call","message","conversation"],Vh=[["completed","completed","completed"],["failed","failed","failed or expired"],["other","other","released or cancelled"]],
 Jh=[["running","in_progress","worked on"],["waiting","waiting","waiting"]],zh=[["input_tokens","in_progress","tokens of input"],["output_tokens","output","token\
 s of output"]],ci=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new k({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=
-0;let r=E("analytics");this.windows=new tt(fb,"Show the last",$=>this.choose($)),this.windows.show(this.minutes),this.makeFigures(i);let l=a("h3",{class:"wb-hea\
+0;let r=E("analytics");this.windows=new tt(wb,"Show the last",$=>this.choose($)),this.windows.show(this.minutes),this.makeFigures(i);let l=a("h3",{class:"wb-hea\
 ding wb-grow",id:r},"Analytics"),c=a("p",{class:"wb-muted"},"Reports on all of the past: ",a("code",{},"%workbench report"),"."),h=a("div",{class:"wb-toolbar"},
 l,c,this.windows.element),d=Object.values(this.figures).map(({element:$})=>$);this.grid=a("div",{class:"wb-figures",hidden:!0},...d);let u=[h,this.requests.errorBox,
 this.grid],f=a("section",{class:"wb-section wb-stack wb-analytics","aria-labelledby":r},...u),p=a("div",{});rt(p,i)(m`<${Gh} desk=${{channel:e,announce:s}} />`),
-this.element=a("div",{},f,p),t.subscribe(()=>this.onChange(),i);let y=$=>this.requests.showError($);this.polling=new dt(f,ub,()=>this.poll(),y,i)}makeFigures(t){
+this.element=a("div",{},f,p),t.subscribe(()=>this.onChange(),i);let y=$=>this.requests.showError($);this.polling=new dt(f,mb,()=>this.poll(),y,i)}makeFigures(t){
 let e=(s,i)=>new zt(s,t,i);this.figures={throughput:e("Throughput"),queue:e("Queue"),stream:e("Task stream","wb-figure-wide"),utilisation:e("Utilisation"),approvals:e(
 "Approvals"),tools:e("Tools"),tokens:e("Tokens and cost")},this.bars={};for(let s of["utilisation","approvals","tools"])this.bars[s]=new Xn(this.figures[s].name),
 this.figures[s].canvas.after(this.bars[s].element)}choose(t){this.minutes=t,this.windows.show(t),this.isStale=!0,this.polling.runNow()}onChange(){this.store.concernsAny(
-...wb)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<mb)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send(
+...bb)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<pb)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send(
 "get_activity",{minutes:Number(t)});this.requests.clearError(),t===this.minutes?this.draw(e):this.isStale=!0}catch(e){throw this.isStale=!0,e}this.readAt=Date.now()}draw(t){
-this.grid.hidden=!1;let e=pb[this.minutes],s=o=>t.intervals.some(r=>o.some(([l])=>r[l])),i={throughput:s(Vh)&&ai(t,Vh),queue:s(Jh)&&ai(t,Jh),stream:t.attempts.length>
+this.grid.hidden=!1;let e=fb[this.minutes],s=o=>t.intervals.some(r=>o.some(([l])=>r[l])),i={throughput:s(Vh)&&ai(t,Vh),queue:s(Jh)&&ai(t,Jh),stream:t.attempts.length>
 0&&Ph(t,this.open),tokens:s(zh)&&ai(t,zh)};for(let[o,r]of Object.entries(this.figures))r.show({sentence:_a[o](t,e),...i[o]||{}});this.bars.utilisation.show(Fh(t,
-this.open)),this.bars.approvals.show(Wh(t,this.store.tables.approvals,this.open)),this.bars.tools.show(Kh(t,this.open))}};var bb="application/vnd.jupyter.widget-view+json",hi=class{constructor(t){this.model=t,this.last=null}get notebook(){let t=this.model.widget_manager?.context?.model?.
+this.open)),this.bars.approvals.show(Wh(t,this.store.tables.approvals,this.open)),this.bars.tools.show(Kh(t,this.open))}};var gb="application/vnd.jupyter.widget-view+json",hi=class{constructor(t){this.model=t,this.last=null}get notebook(){let t=this.model.widget_manager?.context?.model?.
 sharedModel;return typeof t?.insertCell=="function"?t:null}insert(t){let e=this.placeOf(this.last)??this.panelPlace(),s=e===null?this.notebook.cells.length:e+1,
 i=this.notebook.insertCell(s,{cell_type:"code",source:t,metadata:{},outputs:[]});this.last=i?.id??this.notebook.getCell(s).id}replace(t,e){let s=this.placeOf(e);
 return s===null||s===this.panelPlace()?!1:(this.notebook.getCell(s).setSource(t),!0)}idAt(t,e){let s=this.notebook?.cells[t];return s&&e.every(i=>s.getSource().
-includes(i))?s.id:null}placeOf(t){let e=this.notebook.cells.findIndex(s=>s.id===t);return e<0?null:e}panelPlace(){let t=this.model.get("panel_id"),e=i=>i.data?.[bb]?.
+includes(i))?s.id:null}placeOf(t){let e=this.notebook.cells.findIndex(s=>s.id===t);return e<0?null:e}panelPlace(){let t=this.model.get("panel_id"),e=i=>i.data?.[gb]?.
 model_id===t,s=this.notebook.cells.findIndex(i=>(i.toJSON().outputs??[]).some(e));return s<0?null:s}},di=class{constructor(t,e){this.cells=t,this.id=null,document.
 addEventListener("focusin",s=>this.note(s.target),{signal:e})}note(t){let e=t instanceof Element?t.closest(".jp-Notebook .jp-Cell"):null;if(!e||e.querySelector(
 ".wb-desk"))return;let s=Number(e.dataset.windowedListIndex??[...e.parentElement.children].indexOf(e)),i=[...e.querySelectorAll(".cm-line")].map(({textContent:o})=>o);
-this.id=this.cells.idAt(s,i)??this.id}};var Yh="Enter sends, Shift+Enter starts a new line.",gb=12,ui=class{constructor(t,e){this.onSent=e,this.requests=new k(t),this.stopping=new k(t),this.drafts=new Map,
+this.id=this.cells.idAt(s,i)??this.id}};var Yh="Enter sends, Shift+Enter starts a new line.",yb=12,ui=class{constructor(t,e){this.onSent=e,this.requests=new k(t),this.stopping=new k(t),this.drafts=new Map,
 this.id=null,this.text=st("",2,{class:"wb-input wb-area wb-composer-text","aria-label":"Message",placeholder:"Write a message",maxlength:2e5,spellcheck:"true",on:{
 input:()=>this.onInput(),keydown:r=>this.onKey(r)}}),this.send=a("button",{class:"wb-button wb-primary",type:"submit"},"Send"),this.stop=w("Stop","wb-button",()=>this.
 stopAnswer(),"Stop the answer"),this.hint=a("span",{class:"wb-label wb-grow"},Yh);let s=a("div",{class:"wb-line"},this.hint,this.stop,this.send),i=[this.requests.
@@ -1224,17 +1224,17 @@ t,this.isAnswering=e;let s=!e&&document.activeElement===this.stop;this.stop.hidd
 stop),b(this.hint,e?"The answer is being made. You can write the next message meanwhile.":Yh)}get canSend(){return!!(this.enabled&&!this.isAnswering&&this.text.
 value.trim())}hasDraft(t){return!!this.drafts.get(t)?.trim()}focus(){this.text.focus()}onInput(){this.drafts.set(this.id,this.text.value),this.update(this.enabled,
 this.isAnswering),this.grow()}grow(){let t=this.text.value.split(`
-`).length;this.text.rows=Math.min(gb,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
+`).length;this.text.rows=Math.min(yb,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
 if(!this.canSend||this.requests.busy)return;let{id:t}=this,e=this.text.value;await this.requests.run("ask",{conversation_id:t,content:e},this.send,"Sending…")&&
 this.drafts.get(t)===e&&this.clear(t),this.onSent(),this.update(this.enabled,this.isAnswering)}clear(t){this.drafts.delete(t),t===this.id&&(this.text.value=""),
 this.grow()}async stopAnswer(){await this.stopping.run("stop_answer",{conversation_id:this.id},this.stop,"Stopping…"),this.onSent()}};var pi={tools:{label:"Functions of notebooks, and MCP servers",names:["*"]},operations:{label:"These, and the operations of Workbench",names:["*","workbench"]},
 none:{label:"No tools",names:[]}},mi={turns:{label:"Answers",step:1},tokens:{label:"Tokens",step:1},cost_usd:{label:"US dollars",step:"any"},seconds:{label:"Sec\
-onds for an answer",step:"any"},steps:{label:"Requests for an answer",step:1}},yb={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definit\
+onds for an answer",step:"any"},steps:{label:"Requests for an answer",step:1}},$b={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definit\
 ion"},ds=class{constructor(t,e,s){this.conversation=e,this.tables=t.store.tables,this.onDone=s,this.requests=new k(t),this.models=a("datalist",{id:E("models")}),
 this.offerModels(),this.controls=this.make(this.tables,e);let i=e?"Save":"Begin";this.submit=a("button",{class:"wb-button wb-primary",type:"submit"},i);let o=()=>s(
 null);this.element=D({class:"wb-confirm wb-stack wb-roomy","aria-label":e?"Settings":"New conversation"},{submit:()=>this.run(),escape:o},a("div",{class:"wb-fie\
 lds wb-fields-3"},...this.fields()),this.limitFields(),this.models,et(this.submit,o),this.requests.errorBox)}async offerModels(){try{let{models:t}=await this.requests.
-send("list_models",{});this.models.replaceChildren(...t.map(({name:e})=>a("option",{value:e})))}catch{}}make(t,e){let s=e?$b(e.tools):"tools",i=s?[]:[["",`Chose\
+send("list_models",{});this.models.replaceChildren(...t.map(({name:e})=>a("option",{value:e})))}catch{}}make(t,e){let s=e?kb(e.tools):"tools",i=s?[]:[["",`Chose\
 n: ${e.tools.join(", ")}`]];return{title:O(e?.title??"",{maxlength:200,placeholder:"The beginning of the first message"}),definition:C(Xh(t),""),model:O(e?.model??
 "",{maxlength:200,list:this.models.id,placeholder:"That of the definition; or provider:model"}),tools:C([...i,...Object.entries(pi).map(([o,{label:r}])=>[o,r])],
 s),...Object.fromEntries(Object.entries(mi).map(([o,{step:r}])=>{let l=e?.limits[o]??"";return[o,O(String(l),{type:"number",min:0,step:r,placeholder:"No limit"})]}))}}fields(){
@@ -1245,56 +1245,56 @@ this.controls.title:this.controls.definition).focus()}choices(){let{title:t,defi
 value]);return{...this.conversation?{title:t.value}:{definition:e.value||null},model:s.value.trim()||null,...i.value&&{tools:pi[i.value].names},limits:Object.fromEntries(
 o.filter(([,r])=>r).map(([r,l])=>[r,Number(l)]))}}async run(){let t=this.conversation?.id,[e,s]=t?["update_conversation",{conversation_id:t}]:["create_conversat\
 ion",{}];this.mark(null);let i=await this.requests.run(e,{...s,...this.choices()},this.submit,"Saving…");i?this.onDone(i):this.mark(this.requests.error)}mark(t){
-for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=yb[t?.code]??e.find(
-i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function $b(n){let t=JSON.stringify([...n].sort());return Object.
+for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=$b[t?.code]??e.find(
+i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function kb(n){let t=JSON.stringify([...n].sort());return Object.
 keys(pi).find(e=>JSON.stringify(pi[e].names)===t)??""}function Xh({definitions:n}){let t=[...n.values()].filter(({name:e})=>e).map(({id:e,name:s})=>[e,s]);return[
 ["","None: a model alone"],...t.sort(([,e],[,s])=>ne(e,s))]}var Qh={token:"text",thinking:"thinking"},Zh={tool_start:()=>"running",tool_waiting:()=>"waiting",tool_progress:()=>"running",tool_complete:({is_error:n})=>n?"f\
-ailed":"completed"},kb=new Set(["complete","error"]),Vs=class{constructor(){this.turns=[],this.after=0,this.before=null}takePage({turns:t,last_frame:e,next_before:s}){
+ailed":"completed"},vb=new Set(["complete","error"]),Vs=class{constructor(){this.turns=[],this.after=0,this.before=null}takePage({turns:t,last_frame:e,next_before:s}){
 let i=t[0]?.number??0,o=this.turns.filter(({number:r})=>r<i);o.length||(this.before=s),this.turns=[...o,...t],this.after=e}takeEarlier({turns:t,next_before:e}){
 this.turns=[...t,...this.turns],this.before=e}takeFrames({frames:t,next_after:e,answer_id:s}){let i=s!==null&&!this.turn(s);for(let o of t){let r=this.turn(o.turn_id);
-!r||kb.has(o.type)?i=!0:vb(r,o)}return this.after=e,i}turn(t){return this.turns.find(e=>e.id===t)}get running(){return this.turns.find(({state:t})=>t==="running")}};
-function vb(n,{type:t,data:e}){t in Qh?td(n,Qh[t],e.content):t==="compacted"?td(n,"notice",e.message):t in Zh&&_b(n,{...e,state:Zh[t](e)}),n.notice=t==="retry"?
-e.message??"The provider failed, and is asked again.":void 0}function td(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function _b(n,t){
-let e=n.parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,xb(t)):n.parts.push({type:"tool",source:"local",...t})}function xb(n){return Object.
-fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var Sb=30,Eb=20,ed=50,fi=class{constructor(t,e,s,i){this.onChange=s,this.requests=new k(t),this.id=null,this.transcript=new Vs;let o=r=>this.requests.showError(
-r);this.polling=new dt(e,Sb,()=>this.follow(),o,i)}begin(t){this.leave?.(),this.left=new Promise(e=>this.leave=e),this.id=t,this.isRead=!1,this.transcript=new Vs,
+!r||vb.has(o.type)?i=!0:_b(r,o)}return this.after=e,i}turn(t){return this.turns.find(e=>e.id===t)}get running(){return this.turns.find(({state:t})=>t==="running")}};
+function _b(n,{type:t,data:e}){t in Qh?td(n,Qh[t],e.content):t==="compacted"?td(n,"notice",e.message):t in Zh&&xb(n,{...e,state:Zh[t](e)}),n.notice=t==="retry"?
+e.message??"The provider failed, and is asked again.":void 0}function td(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function xb(n,t){
+let e=n.parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,Sb(t)):n.parts.push({type:"tool",source:"local",...t})}function Sb(n){return Object.
+fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var Eb=30,Tb=20,ed=50,fi=class{constructor(t,e,s,i){this.onChange=s,this.requests=new k(t),this.id=null,this.transcript=new Vs;let o=r=>this.requests.showError(
+r);this.polling=new dt(e,Eb,()=>this.follow(),o,i)}begin(t){this.leave?.(),this.left=new Promise(e=>this.leave=e),this.id=t,this.isRead=!1,this.transcript=new Vs,
 this.requests.clearError(),this.now()}now(){this.polling.runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,
-s=this.send("read_frames",{after:e.after,wait_seconds:Eb}),i=await Promise.race([s,this.left]);t===this.id&&(this.requests.clearError(),e.takeFrames(i)?await this.
+s=this.send("read_frames",{after:e.after,wait_seconds:Tb}),i=await Promise.race([s,this.left]);t===this.id&&(this.requests.clearError(),e.takeFrames(i)?await this.
 read(t):i.frames.length&&this.onChange())}async read(t){let e=await this.send("list_turns",{limit:ed});t===this.id&&(this.transcript.takePage(e),this.isRead=!0,
 this.requests.clearError(),this.onChange())}async readEarlier(){let{id:t,transcript:e}=this,s=await this.send("list_turns",{before:e.before,limit:ed});t===this.
 id&&s.turns.at(-1)?.number<e.turns[0]?.number&&e.takeEarlier(s),this.onChange()}send(t,e){return this.requests.send(t,{conversation_id:this.id,...e})}};var sd={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
 wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},nd=new Map(Object.entries(sd).flatMap(
-([n,t])=>t.split(" ").map(e=>[e,n]))),Tb=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]),Ob=new Map(
+([n,t])=>t.split(" ").map(e=>[e,n]))),Ob=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]),Cb=new Map(
 [["c++","cpp"],["html","xml"],["ipython","python"],["python3","python"],["shell","bash"],["console","bash"]]);function id(n){let t=n.toLowerCase();return Object.
-hasOwn(sd,t)?t:Ob.get(t)??nd.get(t)??null}function od(n){let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return Tb.get(t)??nd.get(t.slice(t.lastIndexOf(".")+1))??
-null}var Cb={highlight:"308838d1d8b3",markdown:"81514ee8efe0",math:"4606e6039aa8",notebook:"e06303e2d33c"};async function _e(n){return(await wi(n,"highlight")).highlight}
+hasOwn(sd,t)?t:Cb.get(t)??nd.get(t)??null}function od(n){let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return Ob.get(t)??nd.get(t.slice(t.lastIndexOf(".")+1))??
+null}var Nb={highlight:"308838d1d8b3",markdown:"81514ee8efe0",math:"4606e6039aa8",notebook:"e06303e2d33c"};async function _e(n){return(await wi(n,"highlight")).highlight}
 async function rd(n){return(await wi(n,"markdown")).parse}async function ad(n){return(await wi(n,"math")).formula}async function ld(n){return(await wi(n,"notebo\
-ok")).drawCells}function wi(n,t){let e=Symbol.for(`workbench.${t}.${Cb[t]}`);return globalThis[e]??=Nb(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
-async function Nb(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
-s)}}var Ab=/^(https?|mailto):/i,qb="wb-markdown-heading",cd="Click into the cell to replace first.",us=class{constructor(t){this.desk=t,this.text="",this.clear(),this.
+ok")).drawCells}function wi(n,t){let e=Symbol.for(`workbench.${t}.${Nb[t]}`);return globalThis[e]??=Ab(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
+async function Ab(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
+s)}}var qb=/^(https?|mailto):/i,Bb="wb-markdown-heading",cd="Click into the cell to replace first.",us=class{constructor(t){this.desk=t,this.text="",this.clear(),this.
 element=a("div",{class:"wb-markdown"}),rd(t.channel).then(e=>this.takeParser(e),()=>{})}clear(){this.last={offset:0,elements:0}}takeParser(t){this.parse=t;let{text:e}=this;
 this.clear(),this.element.replaceChildren(),this.draw(e)}show(t){t!==this.text&&(t.startsWith(this.text)||this.clear(),this.text=t,this.draw(t))}draw(t){if(!this.
 parse)return this.element.replaceChildren(a("p",{class:"wb-prose"},t));let{offset:e,elements:s}=this.last,{children:i}=this.parse(t.slice(e));for(;this.element.
 childNodes.length>s;)this.element.lastChild.remove();this.element.append(...this.blocks(i.slice(0,-1)));let o=i.at(-1);if(o)return this.last={offset:e+o.position.
-start.offset,elements:this.element.childNodes.length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return Bb[t.
-type]?.(t,this)??a("p",{},...Xt([t],this))}},Bb={paragraph:({children:n},t)=>n.length===1&&n[0].isDouble&&n[0].type==="inlineMath"?xa(n[0].value,!0,t):a("p",{},
-...Xt(n,t)),heading:({children:n,depth:t},e)=>a("p",{class:qb,role:"heading","aria-level":Math.min(t+3,6)},...Xt(n,e)),blockquote:({children:n},t)=>a("blockquot\
-e",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>a("hr",{class:"wb-markdown-rule"}),code:jb,math:({value:n},t)=>xa(n,!0,t),html:({value:n})=>a("\
-p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>a(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...Rb(e,s)),table:({children:n,align:t},e)=>Lb(
-n,t??[],e)};function Rb(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((r,l)=>l===0&&r.type==="paragraph"?a(
-"span",{},...Xt(r.children,t)):t.block(r));return a("li",{},i,...o)})}function Lb([n,...t],e,s){let i=({children:o},r)=>o.map((l,c)=>a(r,{"data-align":e[c]??null},
+start.offset,elements:this.element.childNodes.length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return Rb[t.
+type]?.(t,this)??a("p",{},...Xt([t],this))}},Rb={paragraph:({children:n},t)=>n.length===1&&n[0].isDouble&&n[0].type==="inlineMath"?xa(n[0].value,!0,t):a("p",{},
+...Xt(n,t)),heading:({children:n,depth:t},e)=>a("p",{class:Bb,role:"heading","aria-level":Math.min(t+3,6)},...Xt(n,e)),blockquote:({children:n},t)=>a("blockquot\
+e",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>a("hr",{class:"wb-markdown-rule"}),code:Mb,math:({value:n},t)=>xa(n,!0,t),html:({value:n})=>a("\
+p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>a(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...Lb(e,s)),table:({children:n,align:t},e)=>jb(
+n,t??[],e)};function Lb(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((r,l)=>l===0&&r.type==="paragraph"?a(
+"span",{},...Xt(r.children,t)):t.block(r));return a("li",{},i,...o)})}function jb([n,...t],e,s){let i=({children:o},r)=>o.map((l,c)=>a(r,{"data-align":e[c]??null},
 ...Xt(l.children,s)));return a("div",{class:"wb-markdown-scroll",tabindex:0,role:"group","aria-label":"Table"},a("table",{class:"wb-markdown-table"},a("thead",{},
-a("tr",{},...i(n,"th"))),a("tbody",{},...t.map(o=>a("tr",{},...i(o,"td"))))))}function jb({value:n,lang:t},{desk:e}){let s=yt(n,"Copy the code",e.announce,Mb(n,
+a("tr",{},...i(n,"th"))),a("tbody",{},...t.map(o=>a("tr",{},...i(o,"td"))))))}function Mb({value:n,lang:t},{desk:e}){let s=yt(n,"Copy the code",e.announce,Db(n,
 e)),i=id(t??"");return i&&_e(e.channel).then(o=>{let r=o(n.split(`
-`),i);r&&s.querySelector("pre").replaceChildren(...dc(r))},()=>{}),s}function Mb(n,{cells:t,lastCell:e,announce:s}){if(!t?.notebook)return[];let i=()=>{t.insert(
+`),i);r&&s.querySelector("pre").replaceChildren(...dc(r))},()=>{}),s}function Db(n,{cells:t,lastCell:e,announce:s}){if(!t?.notebook)return[];let i=()=>{t.insert(
 n),s("The code is in a new cell.")},r=w("Replace cell","wb-button",()=>{let l=t.replace(n,e?.id??null);s(l?"The cell has this code now. Undo in the notebook bri\
 ngs it back.":cd),l||(r.title=cd)},"Replace the cell that you were in with the code");return[w("Insert","wb-button",i,"Insert the code as a new cell"),r]}function xa(n,t,{
 desk:e}){let s=a(t?"div":"span",{class:t?"wb-formula":null},a("code",{},n));return ad(e.channel).then(i=>{let o=i(n,t);o&&s.replaceChildren(o)},()=>{}),s}function Xt(n=[],t){
-return n.map(e=>Db[e.type]?.(e,t)??Ib(e,t))}var Db={text:({value:n})=>qt(n),inlineCode:({value:n})=>a("code",{},n),inlineMath:({value:n},t)=>xa(n,!1,t),strong:({
+return n.map(e=>Ib[e.type]?.(e,t)??Pb(e,t))}var Ib={text:({value:n})=>qt(n),inlineCode:({value:n})=>a("code",{},n),inlineMath:({value:n},t)=>xa(n,!1,t),strong:({
 children:n},t)=>a("strong",{},...Xt(n,t)),emphasis:({children:n},t)=>a("em",{},...Xt(n,t)),delete:({children:n},t)=>a("del",{},...Xt(n,t)),break:()=>a("br"),link:({
-url:n,children:t},e)=>hd(n,Xt(t,e)),image:({url:n,alt:t})=>hd(n,[qt(t||n)])};function Ib({value:n,children:t,label:e,identifier:s},i){return t?a("span",{},...Xt(
-t,i)):qt(n??e??s??"")}function hd(n,t){return Ab.test(n)?a("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"noopener noreferrer"},...t):a("span",{title:n},
-...t)}var Pb=1e3,ms=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=ls(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
+url:n,children:t},e)=>hd(n,Xt(t,e)),image:({url:n,alt:t})=>hd(n,[qt(t||n)])};function Pb({value:n,children:t,label:e,identifier:s},i){return t?a("span",{},...Xt(
+t,i)):qt(n??e??s??"")}function hd(n,t){return qb.test(n)?a("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"noopener noreferrer"},...t):a("span",{title:n},
+...t)}var Fb=1e3,ms=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=ls(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
 name}: ${o}`);this.announce=i,this.requests=new k({channel:e.channel,announce:i}),this.build(),this.pollLive(e.channel)}get name(){return this.kind.title(this.approval)}get tables(){
 return this.store.tables}get detailsOpen(){return!!(this.details&&!this.details.element.hidden)}get inUse(){let t=this.detailsOpen&&!this.kind.opensDetails,e=this.
 element.contains(document.activeElement)&&this.detailsOpen;return this.state==="sending"||!this.form.hidden||this.confirmBox.hasChildNodes()||t||e}build(){let t=E(
@@ -1315,7 +1315,7 @@ O("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:"Reason (optional; sent
 a("button",{class:"wb-button wb-danger",type:"submit"},this.kind.rejects??"Reject");let t=()=>this.toggleReject(!1),e={submit:()=>this.reject(),escape:t},{ban:s}=this.
 kind;return this.ban=s?it(s.label,()=>{}):null,D({hidden:!0},e,et(this.confirmReject,t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)
 return;this.pollingEnd=new AbortController;let s=new k({channel:t,announce:()=>{}}),i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.
-approval.id}))};new dt(e.element,Pb,i,()=>{},this.pollingEnd.signal)}update(t){t===this.approval||this.state==="settled"||this.state==="following"||(this.approval=
+approval.id}))};new dt(e.element,Fb,i,()=>{},this.pollingEnd.signal)}update(t){t===this.approval||this.state==="settled"||this.state==="following"||(this.approval=
 t,this.redraw())}draw(){let{approval:t,kind:e}=this,s=e.approve(t,this.detailsOpen,this.details);this.state==="waiting"&&b(this.approveButton,s),x(this.approveButton,
 "aria-label",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.tables)),this.drawLines(e.lines?.(t)??[]);let i=e.warnings?.(
 t,this.tables,this.store.notebook)??[],o=i.join(`
@@ -1359,15 +1359,15 @@ hidden=!0}settle(t,e){let s=this.element.contains(document.activeElement);this.s
 requests.error){let e=this.element.contains(document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),this.result.hidden=!0;let s=w("Dismiss",
 "wb-button",()=>this.on.dismiss(this),`Dismiss: ${this.name}`);this.actions.replaceChildren(s),this.actions.hidden=!1,this.requests.showError(t),e&&this.element.
 focus()}stop(){this.refreshing?.stop(),this.ending?.abort(),this.pollingEnd?.abort()}};var xe=class{constructor(t,e){this.desk=t,this.onDismiss=e,this.card=null,this.element=a("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"})}show(t,e,s,i=!1){
-t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&Fb(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
+t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&Wb(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
 clear();let e=()=>{this.clear(),this.onDismiss()};this.card=new ms(t,this.desk,{dismiss:e}),this.element.replaceChildren(this.card.element)}clear(){this.card?.stop(),
-this.card=null,this.element.replaceChildren()}};function Fb(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Fe={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Sa={waiting:"Waiting",running:"Running",completed:"Comp\
-leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},Wb={waiting:"question",running:"in_progress",interrupted:"cancelled"};function md(n){return Wb[n]??
+this.card=null,this.element.replaceChildren()}};function Wb(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Fe={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},Sa={waiting:"Waiting",running:"Running",completed:"Comp\
+leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},Kb={waiting:"question",running:"in_progress",interrupted:"cancelled"};function md(n){return Kb[n]??
 n}function Ea({kind:n,source:t,server:e}){return e??Fe[n]??(t==="mcp"?Fe.mcp:"local")}function bi({progress:n,progress_total:t,progress_message:e}){return Ta(n,
 t,e)}function Ta(n,t,e){return typeof n!="number"?null:n===0&&!t&&e?e:[t>0?`${Math.round(100*n/t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function gi(n,t){
 return`${n}__${t}`}function pd(n,t){let e=({kind:s})=>Object.keys(Fe).indexOf(s);return e(n)-e(t)||dd(n.server??"",t.server??"")||dd(n.name,t.name)}function dd(n,t){
 return n<t?-1:+(n>t)}var ud={mcp:"Runs on an MCP server",trait:"Runs on another node of the network"};function yi({of:n}){let t=n.source==="mcp"?ud[n.kind]??ud.
-mcp:"Runs here";return m`<span class="wb-source" data-source=${n.source} title=${t}>${Ea(n)}</span>`}var Kb={running:"running",waiting:"waits for you",completed:"done",failed:"failed",cancelled:"cancelled"},Ub={running:"in_progress",waiting:"question"},$i=class{constructor(t){
+mcp:"Runs here";return m`<span class="wb-source" data-source=${n.source} title=${t}>${Ea(n)}</span>`}var Ub={running:"running",waiting:"waits for you",completed:"done",failed:"failed",cancelled:"cancelled"},Hb={running:"in_progress",waiting:"question"},$i=class{constructor(t){
 this.desk=t,this.twisty=a("span",{class:"wb-twisty"},q("twisty")),this.mark=a("span",{class:"wb-mark"}),this.name=a("span",{class:"wb-strong wb-wrap"}),this.source=
 a("span",{class:"wb-source"}),this.line=a("span",{class:"wb-muted wb-grow wb-cut"}),this.state=a("span",{class:"wb-muted"}),this.body=a("div",{class:"wb-stack w\
 b-tool-body",id:E("call"),hidden:!0}),this.head=w("","wb-tool-head",()=>this.toggle()),this.head.append(this.twisty,this.mark,this.name,this.source,this.line,this.
@@ -1375,8 +1375,8 @@ state),this.head.setAttribute("aria-expanded","false"),this.head.setAttribute("a
 new k(t),this.pictures=a("div",{class:"wb-stack wb-tool-pictures",hidden:!0});let e=[this.pictures,this.requests.errorBox,this.slot.element];this.element=a("div",
 {class:"wb-tool-card"},this.head,this.body,...e)}show(t){let{tool_name:e,tool_input:s,source:i,server:o,duration_ms:r}=t;this.part=t;let l=this.stateOf(t);b(this.
 name,e),b(this.source,o??i);let c=o?`A trait of your agent ${o}`:"A tool of this project";this.source.title=i==="mcp"?`A tool of ${o}, which runs elsewhere`:c,b(
-this.line,Q(s));let h=typeof r=="number"?U(r):null,d=l==="running"?Ta(t.progress,t.total,t.message):null;b(this.state,[Kb[l]??l,d,h].filter(Boolean).join(" · ")),
-l!==this.drawnState&&this.mark.replaceChildren(q(Ub[l]??l)),this.drawnState=l,this.body.hidden||this.drawBody(),t.pictures?.length&&t.record_id!==this.drawnPictures&&
+this.line,Q(s));let h=typeof r=="number"?U(r):null,d=l==="running"?Ta(t.progress,t.total,t.message):null;b(this.state,[Ub[l]??l,d,h].filter(Boolean).join(" · ")),
+l!==this.drawnState&&this.mark.replaceChildren(q(Hb[l]??l)),this.drawnState=l,this.body.hidden||this.drawBody(),t.pictures?.length&&t.record_id!==this.drawnPictures&&
 this.drawPictures()}async drawPictures(){let t=this.drawnPictures=this.part.record_id;if(t)try{let{result:e}=await this.requests.send("get_tool_call",{call_id:t});
 this.pictures.replaceChildren(...ta(e).map(ea)),this.pictures.hidden=!1,this.requests.clearError()}catch(e){this.requests.showError(e)}}stateOf({state:t,approval_id:e}){
 let{approvals:s}=this.desk.store.tables;return t==="waiting"&&e&&!s.has(e)&&this.wasAsked?"running":t}update(t,e){let{state:s,approval_id:i}=this.part,o=s==="wa\
@@ -1384,24 +1384,24 @@ iting"?this.desk.store.tables.approvals.get(i):void 0;o&&(this.wasAsked=!0),this
 body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),t&&this.drawBody()}drawBody(){let{tool_input:t,tool_result:e}=this.
 part,s=JSON.stringify([t,e]);if(s===this.drawnBody)return;this.drawnBody=s;let{announce:i}=this.desk,o=[P("Arguments",xt(fd(t),"Copy the arguments",i))];e!=null&&
 o.push(P("Result",xt(fd(e),"Copy the result",i))),this.body.replaceChildren(...o)}stop(){this.slot.clear()}};function fd(n){try{return JSON.stringify(JSON.parse(
-n),null,2)}catch{return n}}var Hb={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},ki=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
+n),null,2)}catch{return n}}var Gb={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},ki=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
 [],this.who=a("div",{class:"wb-label"},e==="user"?"You":""),this.content=a("div",{class:"wb-stack"}),this.note=a("div",{class:"wb-message",hidden:!0}),this.usage=
 a("span",{class:"wb-label"}),this.retry=w("Try again","wb-link",()=>s(this.retry)),this.end=a("div",{class:"wb-line wb-turn-end"},this.usage,this.retry);let i=[
 this.who,this.content,this.note,this.end];this.element=a("li",{class:`wb-chat-turn wb-from-${e}`},...i),this.elements=[this.element]}show(t,e){this.turn=t,t.parts.
 forEach((r,l)=>this.showPart(r,l));for(let{element:r}of this.parts.splice(t.parts.length))r.remove();if(this.role==="user"){this.end.hidden=!0;return}let{state:s,
-model:i,definition:o}=t;b(this.who,o??i??"Answer"),this.drawNote(t),b(this.usage,s==="running"?"":Vb(t)),this.retry.hidden=!e||s==="running",this.end.hidden=this.
-retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...Gb[t.type==="text"&&this.role===
+model:i,definition:o}=t;b(this.who,o??i??"Answer"),this.drawNote(t),b(this.usage,s==="running"?"":Jb(t)),this.retry.hidden=!e||s==="running",this.end.hidden=this.
+retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...Vb[t.type==="text"&&this.role===
 "user"?"plain":t.type](this.desk)};return s?s.element.replaceWith(i.element):this.content.append(i.element),this.parts[e]=i,i.show(t)}drawNote({state:t,parts:e,
-notice:s,remark:i,error_code:o,error:r}){let l=JSON.stringify([t,e.length,s,i,o,r]);if(l===this.drawnNote)return;this.drawnNote=l;let c=s??i??Hb[t]??(t==="runni\
+notice:s,remark:i,error_code:o,error:r}){let l=JSON.stringify([t,e.length,s,i,o,r]);if(l===this.drawnNote)return;this.drawnNote=l;let c=s??i??Gb[t]??(t==="runni\
 ng"&&!e.length?"Waiting for the model…":null),h=t==="failed";this.note.hidden=!h&&c===null,this.note.classList.toggle("wb-error",h);let u=h?Kt({code:o,message:r??
 "The answer failed."}):[q(t==="running"?"in_progress":"cancelled"),c];this.note.replaceChildren(...u.filter(Boolean))}update(t,e){for(let{card:s}of this.parts)s?.
-update(t,e)}stop(){for(let{card:t}of this.parts)t?.stop()}},Gb={plain:()=>{let n=a("p",{class:"wb-prose"});return{element:n,show:({text:t})=>b(n,t)}},text:n=>{let t=new us(
+update(t,e)}stop(){for(let{card:t}of this.parts)t?.stop()}},Vb={plain:()=>{let n=a("p",{class:"wb-prose"});return{element:n,show:({text:t})=>b(n,t)}},text:n=>{let t=new us(
 n);return{element:t.element,show:({text:e})=>t.show(e)}},thinking:()=>{let n=a("p",{class:"wb-prose wb-muted"}),t=a("summary",{class:"wb-muted",tabindex:0},"Thi\
 nking");return{element:a("details",{class:"wb-thinking"},t,n),show:e=>b(n,e.text)}},notice:()=>{let n=a("span",{});return{element:a("p",{class:"wb-message"},q("\
-hint"),n),show:e=>b(n,e.text)}},tool:n=>{let t=new $i(n);return{element:t.element,card:t,show:e=>t.show(e)}}};function Vb({model:n,cost_usd:t,first_token_seconds:e,
+hint"),n),show:e=>b(n,e.text)}},tool:n=>{let t=new $i(n);return{element:t.element,card:t,show:e=>t.show(e)}}};function Jb({model:n,cost_usd:t,first_token_seconds:e,
 ...s}){let{input_tokens:i,output_tokens:o,cached_tokens:r,thinking_tokens:l}=s,c=p=>p.toLocaleString("en"),h=(p,y)=>p?` (${c(p)} ${y})`:"",d=[i&&`${c(i)} tokens\
  in${h(r,"cached")}`,o&&`${c(o)} out${h(l,"thinking")}`].filter(Boolean).join(", "),u=e>=.1?`first word after ${e.toFixed(1)} s`:null,f=typeof t=="number"?Bt(t):
-null;return[n,d,f,u].filter(Boolean).join(" · ")}var Jb=40,zb={markdown:"Markdown",notebook:"Notebook"},Yb={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
+null;return[n,d,f,u].filter(Boolean).join(" · ")}var zb=40,Yb={markdown:"Markdown",notebook:"Notebook"},Xb={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
 ay recorded."},vi=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new k(t);let i=E("conversation");this.title=a("h4",{class:"wb-pane-title wb-cut",
 id:i,tabindex:-1}),this.facts=a("span",{class:"wb-muted wb-grow wb-cut"}),this.box=a("div",{}),this.earlier=w("Show earlier messages","wb-link",()=>this.showEarlier()),
 this.list=a("ol",{class:"wb-turns"}),this.empty=a("p",{class:"wb-empty",hidden:!0},"Nothing is written yet.");let o={class:"wb-transcript",role:"log",tabindex:0,
@@ -1409,22 +1409,22 @@ this.list=a("ol",{class:"wb-turns"}),this.empty=a("p",{class:"wb-empty",hidden:!
 a("section",{class:"wb-conversation wb-stack","aria-labelledby":i,hidden:!0}),this.following=new fi(t,this.element,()=>this.draw(),s),this.views=new Lt(this.list,
 l=>this.view(l),{onRemove:l=>l.stop()});let r=[this.requests.errorBox,this.following.requests.errorBox];this.element.append(this.head(),this.box,...r,this.scroll,
 this.composer.element)}head(){let t=(o,r)=>w(o,"wb-link wb-quiet",r);this.settings=t("Settings…",()=>this.openSettings()),this.remove=t("Delete…",()=>this.askDelete());
-let e=Object.entries(zb).map(([o,r])=>w(r,"wb-link wb-quiet",()=>this.export(o),`Save as ${r}`)),s=w("×","wb-close",this.on.close,"Close the conversation"),i=a(
+let e=Object.entries(Yb).map(([o,r])=>w(r,"wb-link wb-quiet",()=>this.export(o),`Save as ${r}`)),s=w("×","wb-close",this.on.close,"Close the conversation"),i=a(
 "div",{class:"wb-line"},...e,this.settings,this.remove);return a("div",{class:"wb-pane-head"},this.title,this.facts,i,s)}view(t){let{role:e}=this.following.transcript.
 turn(t);return new ki(this.desk,e,s=>this.retry(t,s))}show(t){let e=t.id!==this.row?.id;this.row=t,this.element.hidden=!1,e&&(this.views.show([],()=>{}),this.box.
 replaceChildren(),this.requests.clearError(),this.isAtEnd=!0,this.following.begin(t.id),this.composer.begin(t.id))}hide(){this.row=null,this.element.hidden=!0,this.
 following.begin(null)}update(t,e,s){let i=t.answer_id&&t.answer_id!==this.row.answer_id;this.row=t,this.enabled=e,b(this.title,t.title||"New conversation"),b(this.
-facts,Xb(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(t,!!this.following.
-transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<Jb,i=t.turns.at(-1)?.id;this.
+facts,Qb(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(t,!!this.following.
+transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<zb,i=t.turns.at(-1)?.id;this.
 views.show(t.turns.map(({id:o})=>o),(o,r)=>o.show({...t.turn(r),definition:this.row?.definition},r===i)),this.earlier.hidden=t.before===null,this.empty.hidden=t.
 turns.length>0,this.updateViews(this.enabled,Date.now()),s&&(e.scrollTop=e.scrollHeight),this.isAtEnd=!1}async showEarlier(){let{scroll:t}=this,e=t.scrollHeight-
 t.scrollTop;try{await this.following.readEarlier()}catch(s){return this.requests.showError(s)}return t.scrollTop=t.scrollHeight-e,t.focus()}async retry(t,e){let s={
 conversation_id:this.row.id,turn_id:t};await this.requests.run("retry_answer",s,e,"Asking again…"),this.isAtEnd=!0,this.following.now()}openSettings(){let t=new ds(
 this.desk,this.row,()=>{this.box.replaceChildren(),this.settings.focus()});this.box.replaceChildren(t.element),t.focus()}askDelete(){let{title:t}=this.row;kt(this.
-box,this.remove,{...Yb,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&this.on.deleted(
+box,this.remove,{...Xb,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&this.on.deleted(
 t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&gn(e.filename,e.media_type,e.content)}focus(){
-this.composer.focus()}};function Xb({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,r=s===null&&i===null?null:g((s??0)+(i??0),"\
-token"),l=o===null?null:Bt(o);return[n,t,r,l].filter(Boolean).join(" · ")}var Qb=6,_i=class{constructor(t,e,s,i){this.store=t;let o=new hi(e.model);this.desk={store:t,channel:e,announce:s,cells:o,lastCell:new di(o,i)},this.text="",this.
+this.composer.focus()}};function Qb({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,r=s===null&&i===null?null:g((s??0)+(i??0),"\
+token"),l=o===null?null:Bt(o);return[n,t,r,l].filter(Boolean).join(" · ")}var Zb=6,_i=class{constructor(t,e,s,i){this.store=t;let o=new hi(e.model);this.desk={store:t,channel:e,announce:s,cells:o,lastCell:new di(o,i)},this.text="",this.
 opened=null,this.form=null;let r=E("chat"),l={close:()=>this.close(),deleted:d=>this.onDeleted(d)};this.conversation=new vi(this.desk,l,i),this.formBox=a("div",
 {}),this.empty=a("p",{class:"wb-empty",hidden:!0});let c=w("New conversation…","wb-link",()=>this.openForm());this.empty.append("No conversations yet. Talk to\
  the agent of a definition, or to a model alone. ",c),this.list=a("div",{class:"wb-split-list"}),this.split=a("div",{class:"wb-split"},this.list,this.conversation.
@@ -1433,7 +1433,7 @@ this.summary=a("span",{class:"wb-muted wb-grow"}),this.search=ht("Filter convers
 search.value.trim().toLowerCase(),this.update()}}),this.newButton=w("New conversation…","wb-button",()=>this.openForm());let e=a("h3",{class:"wb-heading",id:t},
 "Chat");return a("div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get conversations(){return[...this.store.tables.conversations.values()].sort(
 (e,s)=>e.updated_at<s.updated_at?1:-1)}count(){return this.conversations.filter(({answer_id:t})=>t).length}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.
-conversations,i=s.filter(r=>r.id===this.opened||this.matches(r));b(this.summary,s.length?g(s.length,"conversation"):""),this.search.hidden=s.length<=Qb&&!this.text,
+conversations,i=s.filter(r=>r.id===this.opened||this.matches(r));b(this.summary,s.length?g(s.length,"conversation"):""),this.search.hidden=s.length<=Zb&&!this.text,
 this.empty.hidden=s.length>0||!this.store.loaded.has("conversations");let o=i.map(r=>this.row(r,e));X(m`<${Xe} class="wb-conversations" aria-label="Conversations">${o}<//>`,
 this.list),this.form?.refresh(),this.drawOpened(e)}row({id:t,title:e,definition:s,model:i,answer_id:o,updated_at:r},l){let c=t===this.opened,h=this.conversation.
 composer.hasDraft(t)?"draft":null,d=[s??i,h,o?"answering…":Dt(r,l)].filter(Boolean).join(" · ");return m`<li key=${t} class="wb-entry ${c?"wb-active":""}">
@@ -1468,22 +1468,22 @@ s??""),this.modeField.hidden=t!=="empty"}chosen(){let{value:t}=this.source,e=t.i
 "agent_create",{agentPath:i,name:s,mode:this.mode.value}],template:["agent_create_from_template",{templateName:e,agentPath:i,name:s}],persona:["agent_create_fro\
 m_persona",{personaId:e,agentPath:i,name:s}],copy:["agent_clone",{sourceAgent:e,targetPath:i,newName:s}]}[t]}async run(){let t=await this.requests.run(...this.request(),
 this.submit,"Creating…");t?this.onDone(t):this.requests.error&&this.fieldOf(this.requests.error).focus()}fieldOf({code:t}){return t==="AGENT_EXISTS"||t==="INV\
-ALID_PATH"?this.path:this.name}};var Zb={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function Oi(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
+ALID_PATH"?this.path:this.name}};var tg={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function Oi(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
 "prompt"?s:s in We?e===void 0?s:`${s}/${e}`:"overview"}var Ci=class{constructor(t){this.open=t,this.element=a("ul",{class:"wb-stack wb-problems","aria-label":"P\
 roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||Oi(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
-element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,r]=Zb[t],l=Oi(e),c=l===i?null:w(e,"wb-link",()=>this.open(l),
-`Open ${e}`),h=a("span",{},a("span",{class:"wb-sr"},r),c,c?" ":null,...ct(s));return a("li",{class:"wb-message"},q(o),h)}};var tg=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function yd(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
-`)){let o=tg.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:r}=t.at(-1),l=i[0]??" ";if(l==="\\"){r.at(
--1).unended=!0;continue}r.push({kind:l,old:l==="+"?null:e++,new:l==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var eg=18,Oa=1e3,sg=400,$d={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},ng={"+":"added","-":"removed"},Se=class{constructor(t,e){
+element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,r]=tg[t],l=Oi(e),c=l===i?null:w(e,"wb-link",()=>this.open(l),
+`Open ${e}`),h=a("span",{},a("span",{class:"wb-sr"},r),c,c?" ":null,...ct(s));return a("li",{class:"wb-message"},q(o),h)}};var eg=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function yd(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
+`)){let o=eg.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:r}=t.at(-1),l=i[0]??" ";if(l==="\\"){r.at(
+-1).unended=!0;continue}r.push({kind:l,old:l==="+"?null:e++,new:l==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var sg=18,Oa=1e3,ng=400,$d={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},ig={"+":"added","-":"removed"},Se=class{constructor(t,e){
 this.on=e,this.limit=Oa,this.twisty=a("span",{class:"wb-twisty"},q("twisty")),this.name=a("span",{class:"wb-diff-path wb-wrap"}),this.label=a("span",{class:"wb-\
 diff-kind"}),this.counts=a("span",{class:"wb-diff-counts"}),this.body=a("div",{id:E("lines")}),this.head=w("","wb-diff-head",()=>this.toggle()),this.head.append(
 this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-controls",this.body.id),this.element=a("section",{class:"wb-diff-file"},this.head,this.
-body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=sg)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
+body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=ng)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
 status:i,added:o,removed:r,binary:l,patch:c}=t;this.file=t,this.drawn=!1,this.hunks=c?yd(c):[],this.lines=this.hunks.reduce((u,{lines:f})=>u+f.length+1,0);let h=s&&
 s!==e?[a("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(...h,...Aa(e)),b(this.label,i==="M"?"":$d[i]??""),this.counts.replaceChildren(...Na(
 t));let d=l?"binary":`${g(o??0,"line")} added, ${r??0} removed`;x(this.head,"aria-label",`${e}, ${$d[i]??"changed"}, ${d}`),x(this.element,"aria-label",e)}toggle(t=!this.
 open){this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),this.drawn||(this.body.style.minHeight=`${Math.
-min(this.lines,Oa)*eg}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
+min(this.lines,Oa)*sg}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
 "";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks()),this.on.drawn?.(this)}rowOf(t,e){return[...this.body.querySelectorAll(
 ".wb-diff-line")].find(({line:i})=>i[t]===e&&(t==="old"||i.kind!=="-"))??null}noLines(){return this.file.binary?ps("A binary file: there are no lines to compare\
 ."):ps("Too large to show with the others. ",this.readAllButton())}readAllButton(){let t="Show this file",e=w(t,"wb-link",async()=>{b(e,"Loading…");let s=await this.
@@ -1495,26 +1495,26 @@ file,i=w("Show more","wb-link",()=>this.showMore()),o=e==="R"?"Renamed; the cont
  in this part, and what follows. `,i):null,this.lines?null:ps(o),s?ps("The rest is too large to show with the others. ",this.readAllButton()):null].filter(Boolean)}showMore(){
 this.limit+=5*Oa,this.drawn=!1,this.draw()}},Ca=class{constructor({context:t,lines:e},s){this.lines=e;let[,i]=/^cell \d+, (\w+)/.exec(t)??[];this.language=i&&(i===
 "code"?"python":"markdown"),this.texts=new Map;let r=`line ${(e.find(c=>c.new)?.new??e[0]?.old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,l=a("tr",{class:"wb\
--diff-hunk"},a("td",{colspan:3},r));this.element=a("tbody",{},l,...e.slice(0,s).map(c=>this.row(c)))}row(t){let{kind:e,old:s,new:i,text:o,unended:r}=t,l=ng[e],c=a(
+-diff-hunk"},a("td",{colspan:3},r));this.element=a("tbody",{},l,...e.slice(0,s).map(c=>this.row(c)))}row(t){let{kind:e,old:s,new:i,text:o,unended:r}=t,l=ig[e],c=a(
 "span",{},o);this.texts.set(t,c);let h=a("span",{class:"wb-muted",title:"The file ends without a line feed"}," (no line feed)"),d=a("tr",{class:l?`wb-diff-line \
 wb-diff-${l}`:"wb-diff-line"},a("td",{class:"wb-diff-number","data-number":s??""}),a("td",{class:"wb-diff-number","data-number":i??""}),a("td",{class:"wb-diff-t\
 ext","data-mark":e},l?a("span",{class:"wb-sr"},`${l}: `):null,c,r?h:null));return d.line=t,d}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.
 lines.filter(({kind:l})=>l!==s),r=t(o.map(({text:l})=>l),e);if(!r)return;o.forEach((l,c)=>i(l.kind)&&this.texts.get(l)?.replaceChildren(...Pr(r[c])))}}};function ps(...n){
 return a("p",{class:"wb-diff-note"},...n)}function Na({added:n,removed:t,binary:e}){return e||n===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",{class:"\
 wb-added"},`+${(n??0).toLocaleString("en")}`),a("span",{class:"wb-removed"},`−${(t??0).toLocaleString("en")}`)]}function Aa(n){let t=n.lastIndexOf("/")+1;return[
-a("span",{class:"wb-muted"},n.slice(0,t)),qt(n.slice(t))]}var ig=50,og={added:"A",changed:"M",removed:"D"},Ni=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new k(t);let i=o=>this.requests.showError(o);
+a("span",{class:"wb-muted"},n.slice(0,t)),qt(n.slice(t))]}var og=50,rg={added:"A",changed:"M",removed:"D"},Ni=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new k(t);let i=o=>this.requests.showError(o);
 this.refreshing=new G(()=>this.read(),i),this.heading=a("h4",{class:"wb-strong",tabindex:-1},"History"),this.list=a("ul",{class:"wb-entries"}),this.note=a("p",{
 class:"wb-muted"},"Reading…"),this.element=a("div",{class:"wb-stack"},this.heading,this.requests.errorBox,this.note,this.list),this.update(s)}get isChanged(){
 return!1}focus(){this.heading.focus()}update({info:t}){t.contentHash!==this.shown&&(this.shown=t.contentHash,this.refreshing.now())}async read(){let{versions:t,
-message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:ig});this.requests.clearError(),this.note.replaceChildren(["Each change that \
+message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:og});this.requests.clearError(),this.note.replaceChildren(["Each change that \
 Workbench made or found, and each commit of git.",e].filter(Boolean).join(" ")),this.list.replaceChildren(...t.map((i,o)=>this.entry(i,t[o+1])))}entry({summary:t,
 by:e,at:s,commit:i,contentHash:o},r){let l=i??o,c=a("div",{class:"wb-version",hidden:!0}),h=[e??"found",R(s),i?`commit ${i.slice(0,8)}`:o.slice(0,8)],d=a("div",
 {class:"wb-entry"},a("span",{class:"wb-strong wb-wrap"},t));return d.append(a("span",{class:"wb-muted wb-grow wb-cut"},h.join(" · "))),l&&r&&d.append(this.opener(
-t,[rg(r),l],c)),a("li",{},d,c)}opener(t,[e,s],i){let r=w("Changes","wb-link wb-quiet",async()=>{let l=!i.hidden;if(i.hidden=l,x(r,"aria-expanded",!l),l||i.hasChildNodes())
+t,[ag(r),l],c)),a("li",{},d,c)}opener(t,[e,s],i){let r=w("Changes","wb-link wb-quiet",async()=>{let l=!i.hidden;if(i.hidden=l,x(r,"aria-expanded",!l),l||i.hasChildNodes())
 return;let c={agentTarget:this.target,fromVersion:e,toVersion:s},h=await this.requests.run("agent_diff",c,r,"Comparing…");h&&i.replaceChildren(...this.files(h.
 changes))},`Changes: ${t}`);return r.setAttribute("aria-expanded","false"),r}files(t){return t.length?t.map(e=>{let s={readAll:async()=>null,highlighter:()=>_e(
-this.desk.channel)},i=new Se({...e,...ag(e.patch??""),status:og[e.status]},s);return i.approach(),i.element}):[a("p",{class:"wb-muted"},"Nothing but secrets, or\
- the time it was created, has changed.")]}};function rg({commit:n,contentHash:t}){return n??t}function ag(n){let t=n.split(`
+this.desk.channel)},i=new Se({...e,...lg(e.patch??""),status:rg[e.status]},s);return i.approach(),i.element}):[a("p",{class:"wb-muted"},"Nothing but secrets, or\
+ the time it was created, has changed.")]}};function ag({commit:n,contentHash:t}){return n??t}function lg(n){let t=n.split(`
 `).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var Ke=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Ee=class{constructor(t,e,s,i,o="Save"){this.
 fields=s,this.on=i,this.runner=new k(t),this.saved=this.values(),this.newest=this.saved,this.overtaken=!1,this.isSaving=!1,this.submit=a("button",{class:"wb-but\
 ton wb-primary",type:"submit"},o),this.discard=w(i.cancel?"Cancel":"Discard changes","wb-button",()=>this.reset()),this.note=a("div",{hidden:!0}),this.buttons=a(
@@ -1537,33 +1537,33 @@ runner.run(s,i,this.submit,"Saving…");if(!o)return this.refuse(this.runner.err
 showError(t);let s=t?.details?.problems?.[0]?.field??t?.details?.key??e.key??"",i=String(s).split(".");this.mark(Object.keys(this.fields).find(o=>i.includes(o))??
 null)}mark(t){for(let[e,{control:s}]of Object.entries(this.fields)){if(e!==t){s.removeAttribute("aria-invalid"),s.removeAttribute("aria-describedby");continue}s.
 setAttribute("aria-invalid","true"),s.setAttribute("aria-describedby",this.runner.errorBox.id),s.focus()}}onKey(t){t.key!=="Enter"||!(t.ctrlKey||t.metaKey)||(t.
-preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var qa={add:"add",remove:"delete"},kd="••••••",lg={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},cg={type:"object",properties:{
+preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var qa={add:"add",remove:"delete"},kd="••••••",cg={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},hg={type:"object",properties:{
 text:{type:"string"}},required:["text"]},Ba=n=>({label:"Name",control:O("",{maxlength:100,required:!0,placeholder:n})}),Ed=()=>({label:"Description",wide:!0,control:O(
 "",{maxlength:2e3})});function vd(n){return{noun:n,key:`${n}Name`,verbs:qa,fields:()=>({name:Ba(n==="rule"?"be-polite":"api-docs"),include:{label:"Included",control:C(
 Object.entries(wd),n==="rule"?"always":"agent")},priorityLevel:{label:"Priority (0 comes first)",control:O("500",{type:"number",min:0,max:999,step:1,required:!0})},
 description:Ed(),text:{label:"Text",wide:!0,control:st("",12,{required:!0})}}),values:({name:t,description:e,include:s,priorityLevel:i,text:o})=>({name:t,description:e??
 "",include:s,priorityLevel:String(i),text:o}),add:t=>({[n]:_d(t)}),update:t=>({[n]:_d(t)}),summary:({description:t,text:e})=>t||e.split(`
-`,1)[0]}}function _d(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var hg={noun:"tool",key:"toolName",verbs:qa,fields:()=>({name:Ba(
-"summarize"),description:Ed(),parameters:{label:"Parameters (JSON Schema)",wide:!0,control:st(Ai(cg),8)},prompt:{label:"Prompt; {text} is replaced by the parame\
+`,1)[0]}}function _d(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var dg={noun:"tool",key:"toolName",verbs:qa,fields:()=>({name:Ba(
+"summarize"),description:Ed(),parameters:{label:"Parameters (JSON Schema)",wide:!0,control:st(Ai(hg),8)},prompt:{label:"Prompt; {text} is replaced by the parame\
 ter text",wide:!0,control:st("",6,{required:!0,placeholder:"Summarize in three sentences: {text}"})}}),values:({name:n,description:t,parameters:e,prompt:s})=>({
 name:n,description:t??"",parameters:Ai(e),prompt:s}),add:n=>({tool:xd(n)}),update:n=>({tool:xd(n)}),summary:({description:n,prompt:t})=>n||t.split(`
-`,1)[0]};function xd(n){return"parameters"in n?{...n,parameters:Ra("parameters",n.parameters)}:n}var dg={noun:"provider",key:"providerType",verbs:{add:"install",
-remove:"uninstall"},fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??{};return Object.fromEntries(e.map(s=>[s.key,ug(s)]))},values:({config:n},t)=>Object.
+`,1)[0]};function xd(n){return"parameters"in n?{...n,parameters:Ra("parameters",n.parameters)}:n}var ug={noun:"provider",key:"providerType",verbs:{add:"install",
+remove:"uninstall"},fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??{};return Object.fromEntries(e.map(s=>[s.key,mg(s)]))},values:({config:n},t)=>Object.
 fromEntries(Object.keys(t).map(e=>[e,n[e]??""])),add:(n,t)=>({providerType:t,config:Sd(n)}),update:(n,t)=>({config:Sd(t)}),summary:({config:n})=>Object.keys(n).
 join(", "),about:({providerInfo:n,providers:t},e)=>{let{name:s,description:i,configValues:o=[]}=n[e]??{name:e,description:""},r=`${s}: ${i}.`;if(!o.some(({secret:d})=>d))
 return r;let{config:l={}}=t.find(d=>d.name===e)??{},h=Object.values(l).includes(kd)?` ${kd} is a key that is written in agent.yaml; it is not shown.`:"";return`${r}\
- A reference (env://, file://, op:// or keyring://) keeps a key out of agent.yaml.${h}`}};function ug({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let r=[
+ A reference (env://, file://, op:// or keyring://) keeps a key out of agent.yaml.${h}`}};function mg({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let r=[
 t,e&&`(${e})`,i?null:"(optional)"].filter(Boolean).join(" "),l=o??(s?`env://${n}`:"");return{label:r,control:O("",{class:"wb-input wb-mono",maxlength:1e4,required:i,
-placeholder:l})}}function Sd(n){return Object.fromEntries(Object.entries(n).filter(([,t])=>t!==""))}var mg={noun:"mcp_server",key:"serverName",verbs:qa,fields:(n,t)=>({
-...t?{}:{name:Ba("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,control:st(Ai(lg),14,{required:!0})}}),values:({config:n})=>({
-config:Ai(Td(n))}),add:fg,update:({config:n})=>({config:Ra("config",n)}),summary:({config:n})=>n.url?n.url:[n.command,...n.args??[]].join(" "),note:({config:n})=>pg(
-n)};function pg({tools:n={},serverToolDefaults:t={}}){let e=l=>Object.keys(n).filter(c=>l(n[c])),s=({include:l})=>l==="always"||l==="agent",i=t.include==="manua\
+placeholder:l})}}function Sd(n){return Object.fromEntries(Object.entries(n).filter(([,t])=>t!==""))}var pg={noun:"mcp_server",key:"serverName",verbs:qa,fields:(n,t)=>({
+...t?{}:{name:Ba("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,control:st(Ai(cg),14,{required:!0})}}),values:({config:n})=>({
+config:Ai(Td(n))}),add:wg,update:({config:n})=>({config:Ra("config",n)}),summary:({config:n})=>n.url?n.url:[n.command,...n.args??[]].join(" "),note:({config:n})=>fg(
+n)};function fg({tools:n={},serverToolDefaults:t={}}){let e=l=>Object.keys(n).filter(c=>l(n[c])),s=({include:l})=>l==="always"||l==="agent",i=t.include==="manua\
 l"?e(s):null,o=t.include==="manual"?[]:e(({include:l})=>l==="manual"),r=t.permissionRequired?["each"]:e(l=>l.permissionRequired);return[i&&`only ${i.join(", ")||
 "tools asked for by name"}`,o.length&&`without ${o.join(", ")}`,r.length&&`asks before ${r.join(", ")}`].filter(Boolean).join("; ")}function Td(n){if(n===null||
 typeof n!="object"||Array.isArray(n))return n;let t=Object.entries(n).map(([s,i])=>[s,Td(i)]),e=s=>s!==null&&(typeof s!="object"||Object.keys(s).length>0);return Object.
-fromEntries(t.filter(([,s])=>e(s)))}function fg({name:n,config:t}){let e=Ra("config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new Ke("config","\
+fromEntries(t.filter(([,s])=>e(s)))}function wg({name:n,config:t}){let e=Ra("config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new Ke("config","\
 These are several servers. Add them one by one.");return s.length?{serverName:n||s[0][0],config:s[0][1]}:{serverName:n,config:e}}var qi={rules:vd("rule"),references:vd(
-"reference"),tools:hg,providers:dg,servers:mg};function Ai(n){return JSON.stringify(n,null,2)}function Ra(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Ke(n,
+"reference"),tools:dg,providers:ug,servers:pg};function Ai(n){return JSON.stringify(n,null,2)}function Ra(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Ke(n,
 `This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.isArray(e))throw new Ke(n,"This must be a JSON object, in braces.");return e}var Bi=class{constructor(t,e,s,i){let{section:o,name:r}=e;this.desk=t,this.what=e,this.on=i,this.kind=qi[o],this.noun=We[o].one,this.isNew=!Od(s,e),this.requests=
 new k(t),this.form=this.makeForm(s),this.confirmBox=a("div",{});let l=this.isNew?`New ${this.noun}${r?`: ${r}`:""}`:r,c=a("h4",{class:"wb-strong wb-wrap",tabindex:-1},
 l),h=a("div",{class:"wb-line"},c,this.isNew?null:this.deleteButton(r));this.about=a("p",{class:"wb-muted",hidden:!this.kind.about});let d=[h,this.about,this.confirmBox,
@@ -1577,27 +1577,27 @@ return[`agent_${t}_${this.kind.noun}`,{agentTarget:this.what.target,...e}]}onSav
 noun} is saved.`),this.isNew||i!==s?this.on.moved(`${e}/${s}`,i?`${e}/${i}`:e):this.on.changed()}ask(t){let{name:e}=this.what,s={label:`Delete ${e}`,consequence:`\
 The ${this.noun} is removed from the definition.`};kt(this.confirmBox,t,s,(i,o)=>this.remove(o))}async remove(t){let{section:e,name:s}=this.what,i=this.operation(
 this.kind.verbs.remove,{[this.kind.key]:s});await this.requests.run(...i,t,"Deleting…")&&(this.desk.announce(`${s} is deleted.`),this.on.moved(`${e}/${s}`,e))}};
-function Od(n,{section:t,name:e}){return n[t].find(s=>s.name===e)}var wg={tool:"As each tool says",always:"Always ask",never:"Never ask"},bg={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
+function Od(n,{section:t,name:e}){return n[t].find(s=>s.name===e)}var bg={tool:"As each tool says",always:"Always ask",never:"Never ask"},gg={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
 ost steps of an answer",{min:1,max:1e3,step:1,placeholder:"20, or the program's own"}],temperature:["Temperature (0 to 2)",{min:0,max:2,step:"any"}],topP:["Top \
 P (0 to 1)",{min:0,max:1,step:"any"}]},La={allowedTools:["Tools of its program: only these","All that the profile gives; “none” for no tool"],disallowedTools:[
-"Tools of its program: not these","None; such as WebSearch, Bash(git push:*)"]},Nd="none",gg=[["","The profile's"],["default","default: no limit"],["acceptEdits",
+"Tools of its program: not these","None; such as WebSearch, Bash(git push:*)"]},Nd="none",yg=[["","The profile's"],["default","default: no limit"],["acceptEdits",
 "acceptEdits: no limit"],["dontAsk","dontAsk: only what is allowed"],["plan","plan: changes nothing"]],Ri=class{constructor(t,e,s,i){this.desk=t,this.target=e,this.
 on=i,this.facts=new ut,this.metadata=this.metadataForm(s.info.metadata.persona),this.settings=this.settingsForm(),this.element=a("div",{class:"wb-stack wb-roomy"},
 this.metadata.element,P("Settings of the model and the program",this.settings.element),P("Details",this.facts.element)),this.update(s)}get isChanged(){return this.
 metadata.isChanged||this.settings.isChanged}focus(){this.metadata.focus()}metadataForm(t){let e=Ot(this.desk.store.tables,t,o=>`${o}, which does not exist`),s={
 name:{label:"Name",control:O("",{maxlength:100,required:!0})},mode:{label:"Mode",control:C(Object.entries(xi),"interactive")},persona:{label:"Persona",control:C(
 [["","None"],...e],"")},version:{label:"Version",control:O("",{maxlength:50,required:!0})},description:{label:"Description",long:!0,control:O("",{maxlength:2e3})}},
-i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:yg(o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(o,r)=>({label:o,control:O("",{type:"\
+i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:$g(o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(o,r)=>({label:o,control:O("",{type:"\
 number",placeholder:"The provider's own",...r})}),e={model:{label:"Model",control:O("",{maxlength:200,placeholder:"provider:model",pattern:"([a-z]+:.+)?"})},toolPermission:{
-label:"Ask before a tool runs",control:C(Object.entries(wg),"tool")},...Object.fromEntries(Object.entries(bg).map(([o,r])=>[o,t(...r)]))},s=([o,r])=>({label:o,long:!0,
-control:O("",{maxlength:1e4,placeholder:r})});e.allowedTools=s(La.allowedTools),e.permissionMode={label:"Permission mode of its program",control:C(gg,"")},e.disallowedTools=
-s(La.disallowedTools);let i=([o,r])=>["agent_set_setting",{agentTarget:this.target,key:o,value:$g(o,r)}];return this.form("Settings",e,o=>Object.entries(o).map(
+label:"Ask before a tool runs",control:C(Object.entries(bg),"tool")},...Object.fromEntries(Object.entries(gg).map(([o,r])=>[o,t(...r)]))},s=([o,r])=>({label:o,long:!0,
+control:O("",{maxlength:1e4,placeholder:r})});e.allowedTools=s(La.allowedTools),e.permissionMode={label:"Permission mode of its program",control:C(yg,"")},e.disallowedTools=
+s(La.disallowedTools);let i=([o,r])=>["agent_set_setting",{agentTarget:this.target,key:o,value:kg(o,r)}];return this.form("Settings",e,o=>Object.entries(o).map(
 i))}form(t,e,s){let i=()=>{this.desk.announce(`${t} saved.`),this.on.changed()};return new Ee(this.desk,t,e,{requests:s,saved:i,draft:()=>this.on.draft()})}update(t){
 let{info:e}=t;this.metadata.update(Cd({persona:"",...e.metadata},this.metadata.fields)),this.settings.update(Cd(e.settings,this.settings.fields)),this.refresh(t)}refresh({
 info:t}){let e=this.users(t.id);this.facts.update([["Directory",t.path],["Id",t.id],["Content hash",a("code",{},t.contentHash)],["Created",t.metadata.created&&R(
 t.metadata.created)],["Used by",e.length?V(e,6):"no agent"]])}users(t){return[...this.desk.store.tables.agents.values()].filter(s=>s.definition_id===t).map(({agent_id:s})=>s)}};
-function yg(n){return"persona"in n?{...n,persona:n.persona||null}:n}function Cd(n,t){let e=s=>Array.isArray(s)?s.join(", ")||Nd:String(s??"");return Object.fromEntries(
-Object.keys(t).map(s=>[s,e(n[s])]))}function $g(n,t){return t===""?n==="model"?"":null:n in La&&t.trim()===Nd?[]:t}var Li=class{constructor(t,e,s,i){let o=st(s.prompt,18,{required:!0});this.form=new Ee(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules\
+function $g(n){return"persona"in n?{...n,persona:n.persona||null}:n}function Cd(n,t){let e=s=>Array.isArray(s)?s.join(", ")||Nd:String(s??"");return Object.fromEntries(
+Object.keys(t).map(s=>[s,e(n[s])]))}function kg(n,t){return t===""?n==="model"?"":null:n in La&&t.trim()===Nd?[]:t}var Li=class{constructor(t,e,s,i){let o=st(s.prompt,18,{required:!0});this.form=new Ee(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules\
  and references follow.",wide:!0,control:o}},{requests:l=>[["agent_set_system_prompt",{agentTarget:e,...l}]],saved:()=>{t.announce("The prompt is saved."),i.changed()},
 draft:()=>i.draft()});let r=a("h4",{class:"wb-strong",tabindex:-1},"Prompt");this.element=a("div",{class:"wb-stack"},r,this.form.element)}get isChanged(){return this.
 form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({prompt:t})}},ji=class{constructor(t,e){this.desk=t,this.heading=a("h4",{class:"wb-\
@@ -1607,29 +1607,29 @@ this.size),s,this.text,this.offered),this.update(e)}get isChanged(){return!1}foc
 stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,b(this.size,g(e.length,"character")),this.text.replaceChildren(yt(e,"Copy the system prompt",this.desk.
 announce));let r=[...s,...i];this.offered.replaceChildren(...Ad("The agent reads these with a tool when it needs them",r,"agent"),...Ad("Included only when you \
 ask for them",r,"manual"))}};function Ad(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)return[];let i=({name:o,description:r})=>a("li",{},a("span",{},o),
-r?a("span",{class:"wb-muted wb-grow wb-cut"},r):null);return[P(n,a("ul",{class:"wb-list"},...s.map(i)))]}var kg={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
+r?a("span",{class:"wb-muted wb-grow wb-cut"},r):null);return[P(n,a("ul",{class:"wb-list"},...s.map(i)))]}var vg={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
 ay need to know. It reads those included by “agent” with a tool.",tools:"Tools that this definition offers to others. The prompt of a tool is filled in and \
 sent to the model.",providers:"Where its model comes from. Keys are references to secrets, such as env://ANTHROPIC_API_KEY.",servers:"MCP servers whose tools th\
 e agent can use. A program is started only after you have trusted its command."},Mi=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=We[t];this.
 heading=a("h4",{class:"wb-strong",tabindex:-1},i),this.list=a("ul",{class:"wb-entries"}),this.empty=a("p",{class:"wb-muted"},`No ${i.replace(/^[RETP]/,c=>c.toLowerCase())}\
  yet.`),this.add=w(`New ${o}…`,"wb-button",()=>s.open(`${t}/`));let r=a("div",{class:"wb-line"},this.heading,a("span",{class:"wb-grow"}),this.add),l=a("p",{class:"\
-wb-muted"},kg[t]);this.element=a("div",{class:"wb-stack"},r,l,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
+wb-muted"},vg[t]);this.element=a("div",{class:"wb-stack"},r,l,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
 section],s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.list.replaceChildren(...e.map(i=>this.entry(i))),this.empty.hidden=e.length>0)}entry(t){let{summary:e,
 note:s}=qi[this.section],i=e(t);return a("li",{class:"wb-entry"},w(t.name,"wb-opener wb-entry-name",()=>this.on.open(`${this.section}/${t.name}`)),a("span",{class:"\
 wb-muted wb-grow wb-cut",title:i},i),s?a("span",{class:"wb-muted"},s(t)):null)}},Di=class{constructor(t,e){this.on=e,this.heading=a("h4",{class:"wb-strong",tabindex:-1},
 "New provider"),this.list=a("ul",{class:"wb-entries"});let s=w("Cancel","wb-button",()=>e.open("providers"));this.element=a("div",{class:"wb-stack"},this.heading,
 this.list,s),this.update(t)}get isChanged(){return!1}focus(){this.heading.focus()}update({providers:t,providerInfo:e}){let s=new Set(t.map(({name:o})=>o)),i=Object.
 entries(e).filter(([o])=>!s.has(o));this.list.replaceChildren(...i.map(([o,r])=>this.entry(o,r)))}entry(t,{name:e,description:s}){let i=w(e,"wb-opener wb-entry-\
-name",()=>this.on.open(`providers/${t}`));return a("li",{class:"wb-entry"},i,a("span",{class:"wb-muted wb-grow wb-cut"},s))}};var vg=3e3,Ii=class{constructor(t,e,s,i){this.onRead=s,this.requests=new k(t),this.path=null,this.definition=null;let o=r=>this.requests.showError(r);this.refresh=
-new G(()=>this.read(),o),this.polling=new dt(e,vg,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.
+name",()=>this.on.open(`providers/${t}`));return a("li",{class:"wb-entry"},i,a("span",{class:"wb-muted wb-grow wb-cut"},s))}};var _g=3e3,Ii=class{constructor(t,e,s,i){this.onRead=s,this.requests=new k(t),this.path=null,this.definition=null;let o=r=>this.requests.showError(r);this.refresh=
+new G(()=>this.read(),o),this.polling=new dt(e,_g,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.
 definition=null,this.requests.clearError(),t&&this.now()}async now(){await this.refresh.now()}async check(){let{path:t}=this;if(!t||!this.definition)return;let e=await this.
 send("agent_get_info");t===this.path&&(e.contentHash===this.definition?.info.contentHash?this.requests.clearError():await this.now())}async read(){let{path:t}=this;
 if(t)try{await this.readAt(t)}catch(e){if(t===this.path)throw e}}async readAt(t){let e=await this.send("agent_get_info");if(t!==this.path)return;let s=await Promise.
 all([this.send("agent_get_system_prompt"),this.send("agent_get_system_prompt",{composed:!0}),...["rules","references","tools","mcp_servers"].map(i=>this.send(`a\
 gent_list_${i}`)),this.providers(),this.send("agent_validate"),this.send("agent_get_trust").then(i=>({trust:i}))]);t===this.path&&(this.requests.clearError(),this.
-definition=_g(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send("agent_list_providers"),s=await Promise.all(
+definition=xg(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send("agent_list_providers"),s=await Promise.all(
 t.map(i=>this.send("agent_get_provider_config",{providerType:i})));return{providerInfo:e,providers:t.map((i,o)=>({name:i,config:s[o].config}))}}send(t,e={}){return this.
-requests.send(t,{agentTarget:this.path,...e})}};function _g(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign({},...s),r=Object.entries(i).map(([l,c])=>({name:l,
+requests.send(t,{agentTarget:this.path,...e})}};function xg(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign({},...s),r=Object.entries(i).map(([l,c])=>({name:l,
 config:c}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:r}}var ja="script",qd="+",Bd="",Pi=class{constructor(t,e,s){let{info:i,rules:o,references:r}=e,{tables:l}=t.store;this.path=i.path,this.requests=new k(t),this.onDone=
 s,this.persona=C(Ot(l),i.metadata.persona??"implementer"),this.profile=C([[ja,ja]],ja),this.worktree=C([[Bd,"None"],[qd,"A new one"],...Tn(l)],Bd);let c=[...o,...r].
 filter(({include:h})=>h==="manual");this.included=c.map(({name:h})=>({name:h,...it(h,()=>{})})),this.submit=a("button",{class:"wb-button wb-primary",type:"submi\
@@ -1642,11 +1642,11 @@ persona.value,profile:this.profile.value,include:this.included.filter(({box:i})=
 null}},s=await this.requests.run("spawn_agent",e,this.submit,"Starting…");s&&this.onDone(s)}};var Fi=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new k(t),this.text=a("div",{}),this.review=w("Review…","wb-button",()=>this.ask()),this.
 note=a("div",{class:"wb-stack",hidden:!0},this.text,this.review,this.requests.errorBox),this.slot=new xe(t,()=>{}),this.element=a("div",{class:"wb-stack"},this.
 note,this.slot.element),this.pending=null}clear(){this.slot.clear(),this.pending=null,this.note.hidden=!0,this.requests.clearError()}update({info:t,trust:e},s,i){
-this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(xg(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
+this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(Sg(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
 o?.id??null,this.note.hidden=e.trusted||!!o,this.note.hidden||this.draw(e)}draw({needs:t,refusal:e}){let s=V(t.filter(({trusted:r})=>!r).map(({name:r})=>r)),i=e?
 ` You have refused it: ${e}.`:"",o=`You have not trusted ${s}. It is not used before you do.${i}`;o!==this.drawn&&(this.drawn=o,this.text.replaceChildren(gt("sh\
-ield",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function xg(n){return({
-kind:t,subject:e})=>t==="trust"&&e===`definition:${n}`}var Sg=new Set(["overview","providers","servers"]),Wi=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new k(
+ield",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function Sg(n){return({
+kind:t,subject:e})=>t==="trust"&&e===`definition:${n}`}var Eg=new Set(["overview","providers","servers"]),Wi=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new k(
 t);let i=E("definition");this.title=a("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.path=a("span",{class:"wb-muted wb-grow wb-cut"}),this.confirmBox=a("di\
 v",{}),this.trust=new Fi(t,()=>this.reading.now()),this.problems=new Ci(r=>e.open(r)),this.content=a("div",{}),this.element=a("section",{class:"wb-pane wb-stack\
  wb-definition","aria-labelledby":i,hidden:!0}),this.element.addEventListener("keydown",r=>this.onKey(r)),this.reading=new Ii(t,this.element,()=>this.onRead(),s);
@@ -1660,7 +1660,7 @@ t,this.element.hidden=!1,t.id!==this.reading.path&&(this.confirmBox.replaceChild
 this.definition&&this.desk.store.concerns(`definition:${this.definition.info.id}`)&&this.reading.now()}onRead(){W(!0,this.start);for(let[t,e]of this.views)this.
 isOfThis(t)&&e.update(this.definition);this.draw()}draw(){if(!this.exists(this.place)&&!this.view?.isChanged&&!this.moving)return this.on.open(Js(this.place).section);
 this.dropUnchanged();let t=this.view??this.make(this.place);return this.views.set(this.key(this.place),t),this.content.firstChild!==t.element&&this.put(t),this.
-problems.show(this.definition.problems,this.place),this.trust.element.hidden=!Sg.has(Js(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
+problems.show(this.definition.problems,this.place),this.trust.element.hidden=!Eg.has(Js(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
 activeElement);this.content.replaceChildren(t.element),e&&t.focus()}exists(t){let{section:e,name:s}=Js(t);return s?e==="providers"||Si(this.definition).some(({id:i})=>i===
 t):!0}make(t){let{definition:e,desk:s}=this,{section:i,name:o}=Js(t),r=this.row.id,l=this.navigation();return i==="overview"?new Ri(s,r,e,l):i==="prompt"?new Li(
 s,r,e,l):i==="preview"?new ji(s,e):i==="history"?new Ni(s,r,e):o===null?new Mi(i,e,l):t==="providers/"?new Di(e,l):new Bi(s,{target:r,section:i,name:o},e,l)}navigation(){
@@ -1676,10 +1676,10 @@ box.":"";this.desk.announce(`${s} is ${i==="queued"?"queued":"started"}.${r}`)}a
 es of the definition in ${e} are deleted. Other files in that directory stay.`};kt(this.confirmBox,this.remove,s,(i,o)=>this.delete(o))}async delete(t){let{id:e}=this.
 row,s=await this.requests.run("agent_delete",{agentTarget:e,confirm:!0},t,"Deleting…");if(!s)return;for(let c of this.views.keys())c.startsWith(`${e}
 `)&&this.views.delete(c);let{message:i,left:o}=s,r=o.length?`${i} These files stay in ${e}: ${V(o)}.`:i;this.reading.path!==null&&this.reading.path!==e?this.desk.
-announce(r):this.on.deleted(r)}};var Ki=class{constructor(t){this.on=t,this.element=a("div",{class:"wb-split-list wb-stack"})}show(t,e,s){let i=r=>m`<${Eg} key=${r.id} ...${{row:r,opened:e,on:this.
+announce(r):this.on.deleted(r)}};var Ki=class{constructor(t){this.on=t,this.element=a("div",{class:"wb-split-list wb-stack"})}show(t,e,s){let i=r=>m`<${Tg} key=${r.id} ...${{row:r,opened:e,on:this.
 on}} />`,o=r=>m`<div key=${r} class="wb-message"><${J} name="warning" /><span>${r}</span></div>`;X(m`<${Xe} class="wb-definitions" aria-label="Definitions" hidden=${!t.
 length}>${t.map(i)}<//>
-        <div class="wb-stack">${s.map(o)}</div>`,this.element)}focus(t){this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)?.focus()}};function Eg({row:n,
+        <div class="wb-stack">${s.map(o)}</div>`,this.element)}focus(t){this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)?.focus()}};function Tg({row:n,
 opened:t,on:e}){let{id:s,name:i,mode:o,description:r=""}=n,l=t.path===s,c=t.drafts(s),h=()=>l?e.close():e.open(s,"overview");return m`<li>
     <div class="wb-entry">
       <span class="wb-twisty ${l?"wb-turned":""}" aria-hidden="true" onClick=${h}>
@@ -1690,8 +1690,8 @@ opened:t,on:e}){let{id:s,name:i,mode:o,description:r=""}=n,l=t.path===s,c=t.draf
       <span class="wb-muted wb-definition-mode">${o}</span>
       <span class="wb-muted wb-grow wb-cut wb-definition-description">${r}</span>
     </div>
-    ${l&&t.definition&&m`<${Tg} ...${t} drafts=${c} open=${u=>e.open(s,u)} />`}
-  </li>`}function Tg({definition:n,place:t,drafts:e,open:s}){let i=new Map(Si(n).map(l=>[l.id,l])),o=Og(n),r=({id:l,label:c,level:h,note:d})=>{let u=Cg(t,l,i),f=m`<span class="wb-cut">${c}</span>
+    ${l&&t.definition&&m`<${Og} ...${t} drafts=${c} open=${u=>e.open(s,u)} />`}
+  </li>`}function Og({definition:n,place:t,drafts:e,open:s}){let i=new Map(Si(n).map(l=>[l.id,l])),o=Cg(n),r=({id:l,label:c,level:h,note:d})=>{let u=Ng(t,l,i),f=m`<span class="wb-cut">${c}</span>
       <span class="wb-place-mark" hidden=${!o.has(l)}>
         <${J} name="warning" /><span class="wb-sr">problem</span>
       </span>
@@ -1699,8 +1699,8 @@ opened:t,on:e}){let{id:s,name:i,mode:o,description:r=""}=n,l=t.path===s,c=t.draf
       <${B} class="wb-place ${u?"wb-active":""}" label=${f} ...${{"aria-current":u?"true":null,"data-level":h,onClick:()=>s(l)}} />
     </li>`};return m`<ul class="wb-places">
     ${[...i.values()].map(r)}
-  </ul>`}function Og({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(({trusted:i})=>!i).map(({name:i})=>i);
-return new Set([...e,...s].map(Oi))}function Cg(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Ng=6,Ui=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=E("defini\
+  </ul>`}function Cg({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(({trusted:i})=>!i).map(({name:i})=>i);
+return new Set([...e,...s].map(Oi))}function Ng(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Ag=6,Ui=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=E("defini\
 tions");this.tree=new Ki({open:(c,h)=>this.open(c,h),close:()=>this.close()});let r={close:()=>this.close(),copy:c=>this.openForm(c),open:c=>this.open(this.opened,
 c),deleted:c=>this.onDeleted(c),draw:()=>this.update()};this.pane=new Wi(this.desk,r,i),this.formBox=a("div",{}),this.empty=a("p",{class:"wb-empty",hidden:!0}),
 this.empty.append("No definitions yet. A definition is a directory that says what an agent is: its prompt, rules, references and tools. ",w("New definition…",
@@ -1711,7 +1711,7 @@ value.trim().toLowerCase())}),this.newButton=w("New definition…","wb-button",(
 "div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get rows(){return[...this.store.tables.definitions.values()].filter(({name:t})=>t).sort(gd)}problems(){
 return[...this.store.tables.definitions.values()].map(({problem:e,error:s})=>e??s?.message).filter(Boolean)}get matching(){return this.rows.filter(t=>t.id===this.
 opened||this.matches(t))}count(){return this.rows.length}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{matching:i}=this;b(this.summary,s.
-length?g(s.length,"definition"):""),this.search.hidden=s.length<=Ng&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(
+length?g(s.length,"definition"):""),this.search.hidden=s.length<=Ag&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(
 s.find(({id:l})=>l===this.opened),e);let o=l=>this.pane.drafts(l),r={path:this.opened,place:this.place,definition:this.pane.definition,drafts:o};this.tree.show(
 i,r,this.problems())}drawOpened(t,e){if(this.split.classList.toggle("wb-open",!!t),!t){this.pane.element.hidden||this.pane.hide();return}this.pane.element.hidden&&
 this.pane.show(t,this.place),this.pane.update(t,this.enabled,e)}matches({name:t,id:e,description:s=""}){let i=[t,e,s].join(`
@@ -1739,9 +1739,9 @@ this.detailsButton.focus()}toggleReject(t){this.form.hidden=!t,this.rejectButton
 focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this.decide("approve_many",{choices:t},this.approveButton,"Admitting…")}reject(){return this.
 decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejecting…")}async decide(t,e,s,i){let o=this.selected;if(!o.length||this.requests.
 busy)return;let r=t==="approve_many",l=o.map(d=>d.approval.id);for(let d of o)d.begin();let c=await this.requests.run(t,{approval_ids:l,...e},s,i),h=new Map((c?.
-decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Ag(d,h.get(d.approval.id),r);c&&(this.close(),this.desk.announce(qg(c.decisions,r))),this.update()}};function Ag(n,t,e){
-t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new fe(t.error),e?"approve":"reject"):n.reset()}function qg(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
- ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Bg=50,Rg=200,Gi="",Lg={approved:"completed",rejected:"cancelled",failed:"failed"},Rd={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},jg={
+decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)qg(d,h.get(d.approval.id),r);c&&(this.close(),this.desk.announce(Bg(c.decisions,r))),this.update()}};function qg(n,t,e){
+t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new fe(t.error),e?"approve":"reject"):n.reset()}function Bg(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
+ ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Rg=50,Lg=200,Gi="",jg={approved:"completed",rejected:"cancelled",failed:"failed"},Rd={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},Mg={
 registration:"Registrations",integration:"Integrations",trust:"Trust",tool_call:"Tool calls",peer_call:"Calls of other nodes",question:"Questions of servers",agent_question:"\
 Questions of agents",failure:"Repeated failures",budget:"Budgets",plan:"Plans"},Vi=class{constructor(t,e){this.desk=t,this.requests=new k(t),this.pages=1,this.refreshing=
 new G(()=>this.load(),r=>this.requests.showError(r));let s=a("summary",{class:"wb-muted",tabindex:0},"Decided"),i={toggle:()=>this.element.open&&this.refreshing.
@@ -1749,46 +1749,46 @@ now()};this.list=a("ul",{class:"wb-list wb-decisions","aria-label":"Decided"}),t
 "wb-button",()=>this.showEarlier()),this.more.hidden=!0;let o=[this.filterLine(),this.requests.errorBox,this.note,this.list,this.more];this.element=a("details",
 {class:"wb-decided",on:i},s,a("div",{class:"wb-stack"},...o)),t.store.subscribe(()=>this.onChange(),e),e.addEventListener("abort",()=>this.stop(),{once:!0})}filterLine(){
 let t=(e,s,i)=>C([[Gi,e],...Object.entries(s)],Gi,{class:"wb-input wb-narrow","aria-label":i,on:{change:()=>this.restart()}});return this.decision=t("All decisi\
-ons",Rd,"Filter by decision"),this.kind=t("All kinds",jg,"Filter by kind"),this.search=ht("Search decisions","Search decisions by name, person, requester or rea\
+ons",Rd,"Filter by decision"),this.kind=t("All kinds",Mg,"Filter by kind"),this.search=ht("Search decisions","Search decisions by name, person, requester or rea\
 son",{input:()=>this.onType()}),this.views=new _t(this.desk,"decided",{read:()=>this.state(),apply:e=>this.apply(e)}),a("div",{class:"wb-line"},this.decision,this.
 kind,this.search,this.views.element)}state(){return{text:this.search.value.trim(),decision:this.decision.value,kind:this.kind.value}}apply({text:t="",decision:e=Gi,
 kind:s=Gi}){this.search.value=t,this.decision.value=e,this.kind.value=s,this.restart()}onType(){clearTimeout(this.typing),this.typing=setTimeout(()=>this.restart(),
-Rg)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){this.pages+=1,this.refreshing.now()}update(){this.element.
+Lg)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){this.pages+=1,this.refreshing.now()}update(){this.element.
 open&&this.views.update()}onChange(){this.element.open&&this.desk.store.concernsAny("approval")&&this.refreshing.now()}async load(){let{text:t,decision:e,kind:s}=this.
-state(),i={search:t||null,decision:e||null,kind:s||null,limit:Bg},o=[],r=null;for(let c=0;c<this.pages;c+=1){let h=await this.requests.send("list_decided_approv\
-als",{...i,cursor:r});if(o.push(...h.approvals),r=h.next_cursor,!r)break}this.requests.clearError(),this.list.replaceChildren(...o.map(Mg)),this.more.hidden=!r;
+state(),i={search:t||null,decision:e||null,kind:s||null,limit:Rg},o=[],r=null;for(let c=0;c<this.pages;c+=1){let h=await this.requests.send("list_decided_approv\
+als",{...i,cursor:r});if(o.push(...h.approvals),r=h.next_cursor,!r)break}this.requests.clearError(),this.list.replaceChildren(...o.map(Dg)),this.more.hidden=!r;
 let l=t||e||s;b(this.note,l?"No decision matches.":"Nothing has been decided yet."),this.note.hidden=o.length>0}stop(){this.refreshing.stop(),clearTimeout(this.
-typing)}};function Mg(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:r}=n,l=ls(n),c=U(Date.parse(o)-Date.parse(i)),h=e??s,d=a("span",{class:"\
-wb-strong wb-wrap"},l.title(n)),u=a("span",{class:"wb-muted"},`${l.label} · ${l.origin(n)}`),f=`${Rd[t]??t} by ${h} · ${R(o)} · after ${c}`,p=[Dg(n),r].filter(
-Boolean);return a("li",{class:"wb-decision"},q(Lg[t]??"question"),a("div",{class:"wb-decision-what"},d," ",u),a("div",{class:"wb-decision-how"},a("span",{class:"\
-wb-muted"},f)),p.length?a("div",{class:"wb-decision-note wb-wrap"},p.join(" · ")):null)}function Dg({kind:n,status:t,outcome:e}){if(n!=="registration"||t!=="ap\
+typing)}};function Dg(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:r}=n,l=ls(n),c=U(Date.parse(o)-Date.parse(i)),h=e??s,d=a("span",{class:"\
+wb-strong wb-wrap"},l.title(n)),u=a("span",{class:"wb-muted"},`${l.label} · ${l.origin(n)}`),f=`${Rd[t]??t} by ${h} · ${R(o)} · after ${c}`,p=[Ig(n),r].filter(
+Boolean);return a("li",{class:"wb-decision"},q(jg[t]??"question"),a("div",{class:"wb-decision-what"},d," ",u),a("div",{class:"wb-decision-how"},a("span",{class:"\
+wb-muted"},f)),p.length?a("div",{class:"wb-decision-note wb-wrap"},p.join(" · ")):null)}function Ig({kind:n,status:t,outcome:e}){if(n!=="registration"||t!=="ap\
 proved"||!e?.granted)return"";let{role:s,persona_id:i,tool:o,session:r}=e.granted,l=o==="write"?"read and write":"read";return[`as ${e.agent_id}`,s,i,l,r&&`in ${r.
-name}`].filter(Boolean).join(", ")}var Ig=5e3,Pg=6e4,Fg=1e4,fs=class{constructor(t,e){this.store=t,this.channel=e,this.status=a("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),
+name}`].filter(Boolean).join(", ")}var Pg=5e3,Fg=6e4,Wg=1e4,fs=class{constructor(t,e){this.store=t,this.channel=e,this.status=a("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),
 this.banner=this.makeBanner(),this.ended=new AbortController,this.undo=new jn({channel:e,announce:s=>this.announce(s)},this.ended.signal)}makeBanner(){this.bannerText=
 a("span",{class:"wb-grow"}),this.bannerCode=a("code",{}),this.reconnect=w("Reconnect","wb-button",()=>this.channel.resync());let t=[q("warning"),this.bannerText,
 this.bannerCode,this.reconnect];return a("div",{class:"wb-banner",hidden:!0},...t)}region(t,...e){let i=a("div",{class:"wb-desk",role:"region","aria-label":t,"d\
 ata-lm-suppress-shortcuts":"true"},...e,this.undo.element);return this.undo.listenTo(i),i}announce(t){clearTimeout(this.fading),b(this.status,t),this.fading=setTimeout(
-()=>b(this.status,""),Fg)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t),new dt(this.element,Pg,async()=>this.
-channel.look(),()=>{},t);let i=setInterval(()=>this.tick(Date.now()),Ig);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(
+()=>b(this.status,""),Wg)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t),new dt(this.element,Fg,async()=>this.
+channel.look(),()=>{},t);let i=setInterval(()=>this.tick(Date.now()),Pg);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(
 i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,error:e}=this.channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this.drawViews(t==="li\
 ve"||t==="retrying",Date.now())}drawBanner(t,e){this.banner.hidden=!e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...ct(e.message)),b(this.bannerCode,
-e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.code==="PANEL_CLOSED"}};var jd="apputils:notify",Ld="docmanager:open",Ma="workbench.desktop_notifications",Wg="The browser does not allow notifications from this page. Allow them in it\
-s settings for this site, then check this again.",Kg=100,Ug=50,Ji=class{constructor(t,e,s,i){this.model=t,this.channel=s,e.subscribe(()=>e.concernsAny("notifica\
+e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.code==="PANEL_CLOSED"}};var jd="apputils:notify",Ld="docmanager:open",Ma="workbench.desktop_notifications",Kg="The browser does not allow notifications from this page. Allow them in it\
+s settings for this site, then check this again.",Ug=100,Hg=50,Ji=class{constructor(t,e,s,i){this.model=t,this.channel=s,e.subscribe(()=>e.concernsAny("notifica\
 tion")&&this.onNews(),i)}async onNews(){if(this.isNew=!0,!this.isTaking){this.isTaking=!0;try{for(;this.isNew&&this.channel.link.state==="live";)this.isNew=!1,await this.
 take()}catch{}finally{this.isTaking=!1}}}async take(){if(this.commands??=await this.findCommands(),!this.commands&&!Da())return;let{sentence:t,items:e}=await this.
-channel.request(Rt(),"take_notifications",{});t&&(this.commands&&this.showInPage(t,e),Da()&&!(this.commands&&document.hasFocus())&&Hg(t))}async findCommands(){for(let t=this.
-model.widget_manager?.context?Ug:0;t>0;t-=1){let e=await Gg(this.model);if(e)return e;await new Promise(s=>setTimeout(s,Kg))}return null}showInPage(t,e){let s=e.
+channel.request(Rt(),"take_notifications",{});t&&(this.commands&&this.showInPage(t,e),Da()&&!(this.commands&&document.hasFocus())&&Gg(t))}async findCommands(){for(let t=this.
+model.widget_manager?.context?Hg:0;t>0;t-=1){let e=await Vg(this.model);if(e)return e;await new Promise(s=>setTimeout(s,Ug))}return null}showInPage(t,e){let s=e.
 map(({what:c})=>c),i=s.includes("failed")?"error":s.every(c=>c==="done")?"success":"warning",{path:o}=this.model.widget_manager.context,r={label:"Open the noteb\
 ook",commandId:Ld,args:{path:o}},l=this.commands.hasCommand(Ld)?[r]:[];this.commands.execute(jd,{message:`Workbench: ${t}`,type:i,options:{autoClose:!1,actions:l}})}},
 zi=class{constructor(t){this.announce=t;let{box:e,element:s}=it("Notify me on my desktop",i=>this.choose(i));this.box=e,this.element=s,s.classList.add("wb-push"),
 s.hidden=!("Notification"in globalThis&&globalThis.isSecureContext),this.update()}update(){this.box.checked=Da()}async choose(t){t&&await Notification.requestPermission()!==
-"granted"?this.announce(Wg):t?localStorage.setItem(Ma,"on"):localStorage.removeItem(Ma),this.update()}};function Da(){try{return Notification.permission==="gran\
-ted"&&localStorage.getItem(Ma)==="on"}catch{return!1}}function Hg(n){try{let t=new Notification("Workbench",{body:n,tag:"workbench"});t.onclick=()=>window.focus()}catch{}}
-async function Gg(n){try{let{views:t}=await n.widget_manager.get_model(n.get("panel_id"));for(let e of Object.values(t)){let s=(await e).luminoWidget;for(;s.parent;)
+"granted"?this.announce(Kg):t?localStorage.setItem(Ma,"on"):localStorage.removeItem(Ma),this.update()}};function Da(){try{return Notification.permission==="gran\
+ted"&&localStorage.getItem(Ma)==="on"}catch{return!1}}function Gg(n){try{let t=new Notification("Workbench",{body:n,tag:"workbench"});t.onclick=()=>window.focus()}catch{}}
+async function Vg(n){try{let{views:t}=await n.widget_manager.get_model(n.get("panel_id"));for(let e of Object.values(t)){let s=(await e).luminoWidget;for(;s.parent;)
 s=s.parent;let i=Md(s);if(i?.hasCommand(jd))return i}}catch{}return null}function Md(n){if(n.menus?.length)return n.menus[0].commands;for(let t of n.children()){
-let e=Md(t);if(e)return e}return null}var Vg=4e3,zs=class{constructor(t,e,s,i,{connect:o,review:r,ids:l,heading:c="Waiting for you",empty:h}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
+let e=Md(t);if(e)return e}return null}var Jg=4e3,zs=class{constructor(t,e,s,i,{connect:o,review:r,ids:l,heading:c="Waiting for you",empty:h}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
 signal=i,this.ids=l??null,this.review=r,this.cards=new Map,this.filled=!1;let d=E("inbox");this.heading=a("h3",{class:"wb-heading",id:d,tabindex:-1},c),this.count=
-a("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=a("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=a("p",{class:"wb-empty"},...h??Jg(o)),
+a("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=a("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=a("p",{class:"wb-empty"},...h??zg(o)),
 this.bulk=new Hi(this.desk,()=>this.registrations()),this.decided=new Vi(this.desk,i),this.desktop=new zi(s),this.element=a("section",{class:"wb-section wb-stac\
 k","aria-labelledby":d},a("div",{class:"wb-toolbar"},this.heading,this.count,l?null:this.desktop.element),this.empty,this.bulk.element,this.list,l?null:this.decided.
 element),i.addEventListener("abort",()=>this.cards.forEach(u=>u.stop()),{once:!0})}get rows(){let{approvals:t}=this.store.tables;return this.ids?new Map([...t].
@@ -1799,53 +1799,53 @@ bulk.update(t),this.decided.update(),this.desktop.update(),this.filled&&o.length
 hidden=s.size===0,this.empty.hidden=!i||this.cards.size>0}tick(t){for(let e of this.cards.values())e.tick(t)}add(t){let e=new ms(t,this.desk,{select:()=>this.bulk.
 update(),review:this.review,settle:s=>this.linger(s),dismiss:s=>this.remove(s)});return this.cards.set(t.id,e),this.list.append(e.element),e}onDecidedElsewhere(t){
 t.state==="waiting"&&(t.requests.error?t.settleWithError():t.inUse?t.settle("It was decided elsewhere.",!1):this.remove(t))}linger(t){let e=setInterval(()=>{t.element.
-matches(":hover")||(clearInterval(e),this.remove(t),this.rows.has(t.approval.id)&&this.update(this.enabled,Date.now()))},Vg);this.signal.addEventListener("abort",
+matches(":hover")||(clearInterval(e),this.remove(t),this.rows.has(t.approval.id)&&this.update(this.enabled,Date.now()))},Jg);this.signal.addEventListener("abort",
 ()=>clearInterval(e),{once:!0})}remove(t){let e=t.element.contains(document.activeElement),s=t.element.nextElementSibling??t.element.previousElementSibling??this.
 heading;t.stop(),t.element.remove(),this.cards.delete(t.approval.id),this.empty.hidden=this.cards.size>0,e&&s.focus()}announceAdded(t){let[{name:e}]=t,s=t.length===
-1?`${e} is waiting`:`${g(t.length,"approval")} are waiting`;this.announce(`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function Jg(n){return["\
-Nothing is waiting for you. Agents that register and worktrees to integrate appear here. ",w("Connect an agent","wb-link",n),"."]}var zg={heading:"This cell wai\
+1?`${e} is waiting`:`${g(t.length,"approval")} are waiting`;this.announce(`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function zg(n){return["\
+Nothing is waiting for you. Agents that register and worktrees to integrate appear here. ",w("Connect an agent","wb-link",n),"."]}var Yg={heading:"This cell wai\
 ts for your decision",empty:["Everything is decided. The cell goes on."]},Yi=class extends fs{constructor(t,e,s,i){super(t,e),this.inbox=new zs(t,e,r=>this.announce(
-r),i,{ids:new Set(s),...zg});let o=a("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.element,o),this.start(i)}drawViews(t,e){
-this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var Yg=600,Xg=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Xi=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
+r),i,{ids:new Set(s),...Yg});let o=a("div",{class:"wb-sr"},this.status);this.element=this.region("Decision",this.banner,this.inbox.element,o),this.start(i)}drawViews(t,e){
+this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var Xg=600,Qg=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Xi=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
 tabs=t.map(({label:i,element:o},r)=>this.tab(i,o,r));let s={keydown:i=>this.onKey(i),pointermove:()=>this.onAim(),pointerleave:()=>this.drawCounts()};this.element=
 a("div",{class:"wb-tabs",role:"tablist","aria-label":"Views",on:s},...this.tabs.map(({tab:i})=>i)),this.show(0)}tab(t,e,s){let i=a("div",{class:"wb-tabpanel",role:"\
 tabpanel",id:E("view")},e),o=a("span",{class:"wb-badge",hidden:!0}),r=a("button",{class:"wb-tab",type:"button",role:"tab",id:E("tab"),"aria-controls":i.id,on:{click:()=>this.
 select(s)}},t,o);return i.setAttribute("aria-labelledby",r.id),{tab:r,panel:i,count:o,number:0}}get panels(){return this.tabs.map(({panel:t})=>t)}setCount(t,e,s=!1){
-let i=this.tabs[t];i.number!==e&&(i.number=e,b(i.count,Xg.format(e)),x(i.count,"title",e>999?e.toLocaleString("en"):""),i.count.classList.toggle("wb-badge-stron\
-g",s),this.aiming||(i.count.hidden=!e))}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),Yg)}drawCounts(){clearTimeout(this.aiming),
+let i=this.tabs[t];i.number!==e&&(i.number=e,b(i.count,Qg.format(e)),x(i.count,"title",e>999?e.toLocaleString("en"):""),i.count.classList.toggle("wb-badge-stron\
+g",s),this.aiming||(i.count.hidden=!e))}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),Xg)}drawCounts(){clearTimeout(this.aiming),
 this.aiming=null;for(let{count:t,number:e}of this.tabs)t.hidden=!e}select(t){this.show(t),this.onSelect()}show(t){this.at=t,this.tabs.forEach(({tab:e,panel:s},i)=>{
 x(e,"aria-selected",i===t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"nearest"})}onKey(t){let e=this.tabs.
 length-1,s={ArrowRight:(this.at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),this.select(
-s[t.key]),this.tabs[this.at].tab.focus())}};var Qg="jp-main-dock-panel",Zg="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
+s[t.key]),this.tabs[this.at].tab.focus())}};var Zg="jp-main-dock-panel",ty="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
 t”.",Qi=class{constructor(t,e){this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set,this.places=new Set,this.area=null}async render(t,e){
 let s=await this.docked;e.aborted||(s===t?this.show(t,e):this.renderOutput(t,e))}renderOutput(t,e){let s=a("p",{class:"wb-grow"},"The panel is beside the notebo\
 ok."),i=w("Put it beside the notebook again","wb-button",()=>this.openFrom(t,e)),o=w("Show it here","wb-button",()=>{this.outputs.delete(l),t.replaceChildren(),
 this.show(t,e)}),r=a("div",{class:"wb-toolbar wb-docked"},s,i,o),l=()=>{s.hidden=!this.isOpen,i.hidden=this.isOpen};t.append(a("div",{class:"wb-desk",role:"regi\
 on","aria-label":"Workbench desk, docked"},r)),this.outputs.add(l),this.places.add(t),e.addEventListener("abort",()=>{this.outputs.delete(l),this.places.delete(
 t),this.closeUnused()}),l(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){!await this.open(t)&&!e.aborted&&this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(
-a("div",{class:"wb-desk"},a("p",{class:"wb-toolbar wb-docked"},Zg)),a("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
-model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(Qg))return!1;let i,o;this.isOpen=!0,this.docked=new Promise(r=>o=
-r);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let r=i.luminoWidget,l=ty(r.constructor),c=new l;c.id=`workbench\
+a("div",{class:"wb-desk"},a("p",{class:"wb-toolbar wb-docked"},ty)),a("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
+model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(Zg))return!1;let i,o;this.isOpen=!0,this.docked=new Promise(r=>o=
+r);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let r=i.luminoWidget,l=ey(r.constructor),c=new l;c.id=`workbench\
 -${this.model.get("panel_id")}`,c.addClass("jp-ThemedContainer"),c.title.label="Workbench",c.title.closable=!0,c.node.style.overflow="auto",c.node.style.background=
 "var(--jp-layout-color0)",c.node.style.padding="var(--jp-notebook-padding, 8px)";let h=t.closest(".jp-NotebookPanel")?.id;return c.disposed.connect(()=>this.closed()),
 i.once?.("remove",()=>c.dispose()),s.addSibling(c,{mode:"split-right",ref:h}),l.attach(r,c.node),this.area=c,this.closeUnused(),this.tell(),!0}catch(r){return console.
 warn("Workbench could not put its panel beside the notebook.",r),this.isOpen=!1,o(this.docked=null),i?.remove?.(),this.tell(),!1}}closeUnused(){this.places.size||
-this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function ty(n){let t=n;for(;Object.getPrototypeOf(
-t).prototype;)t=Object.getPrototypeOf(t);return t}var ey="application/vnd.jupyter.widget-view+json",Dd="application/vnd.jupyter.widget-state+json";function Id(n){let t=n.widget_manager?.context?.model;if(typeof t?.
-toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>sy(e(),n.get("panel_id"),n.get("last_state"))}function sy(n,t,e){let s=new Set(ny(n).map(Pd));if(!e||
-!s.has(t))return n;let i=n.cells.map(h=>h.outputs?iy(h,t,e):h),{[Dd]:o,...r}=n.metadata.widgets??{},l={...ry(o?.state??{},s),...oy(t,e)},c={...r,[Dd]:{version_major:2,
-version_minor:0,...o,state:l}};return{...n,cells:i,metadata:{...n.metadata,widgets:c}}}function ny({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function Pd({
-data:n}){return n?.[ey]?.model_id}function iy(n,t,e){let s=n.outputs.map(i=>Pd(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function oy(n,t){
+this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function ey(n){let t=n;for(;Object.getPrototypeOf(
+t).prototype;)t=Object.getPrototypeOf(t);return t}var sy="application/vnd.jupyter.widget-view+json",Dd="application/vnd.jupyter.widget-state+json";function Id(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>ny(e(),n.get("panel_id"),n.get("last_state"))}function ny(n,t,e){let s=new Set(iy(n).map(Pd));if(!e||
+!s.has(t))return n;let i=n.cells.map(h=>h.outputs?oy(h,t,e):h),{[Dd]:o,...r}=n.metadata.widgets??{},l={...ay(o?.state??{},s),...ry(t,e)},c={...r,[Dd]:{version_major:2,
+version_minor:0,...o,state:l}};return{...n,cells:i,metadata:{...n.metadata,widgets:c}}}function iy({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function Pd({
+data:n}){return n?.[sy]?.model_id}function oy(n,t,e){let s=n.outputs.map(i=>Pd(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function ry(n,t){
 let e={model_module:"@jupyter-widgets/controls",model_module_version:"2.0.0"},s={model_module:"@jupyter-widgets/base",model_module_version:"2.0.0"},i=Ia(n);return{
-[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Ia(n){return`${n}-last-state`}function ry(n,t){
-let e=Object.keys(n).filter(i=>Ia(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Ia(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var ay=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
+[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Ia(n){return`${n}-last-state`}function ay(n,t){
+let e=Object.keys(n).filter(i=>Ia(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Ia(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var ly=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
 "teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattended","holds","saved_views","change_requests","untrusted"],Zi=class{constructor(){
-this.tables=Object.fromEntries(ay.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.notebook=null,this.listeners=new Set}takeSnapshot(t,e){
+this.tables=Object.fromEntries(ly.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.notebook=null,this.listeners=new Set}takeSnapshot(t,e){
 for(let s of new Set([...Object.keys(this.tables),...Object.keys(e)]))this.tables[s]=new Map((e[s]??[]).map(i=>[i.id,i]));this.version=t,this.touched=null,this.
-loaded=new Set(Object.keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;ly(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.
+loaded=new Set(Object.keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;cy(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.
 keys(s))this.loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}concernsAny(...t){return this.touched===
 null||[...this.touched].some(e=>t.includes(e.split(":")[0]))}subscribe(t,e){this.listeners.add(t),e?.addEventListener("abort",()=>this.listeners.delete(t),{once:!0})}notify(){
-for(let t of this.listeners)t()}};function ly(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let r of i)o.delete(r);for(let r of s)
+for(let t of this.listeners)t()}};function cy(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let r of i)o.delete(r);for(let r of s)
 o.set(r.id,r)}}var to=class{constructor(t){this.desk=t,this.requests=new k(t),this.text=a("span",{class:"wb-grow"}),this.restart=w("","wb-button",()=>this.restartAll());let e=[
 q("warning"),this.text,this.restart,this.requests.errorBox];this.element=a("div",{class:"wb-banner",role:"status",hidden:!0},...e)}update(){let t=this.desk.store.
 tables.unattended.get("open");if(this.element.hidden=!t,!t||this.requests.busy)return;let{message:e,restartable:s}=t;b(this.text,e),b(this.restart,s.length===1?
@@ -1853,40 +1853,40 @@ tables.unattended.get("open");if(this.element.hidden=!t,!t||this.requests.busy)r
 requests.run("restart_agent",{agent_id:e},this.restart,`Restarting ${e}…`))return;this.desk.announce(`${e}: restarted.`)}this.update()}},eo=class{constructor(t){
 this.store=t,this.text=a("span",{class:"wb-grow"}),this.element=a("div",{class:"wb-banner",role:"note",hidden:!0},q("warning"),this.text)}update(){let t=[...this.
 store.tables.untrusted.values()];this.element.hidden=!t.length;let s=`Not used, because you have not trusted it: ${t.map(({id:i,settings:o})=>o.length?`${i} (${o.
-join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;s!==this.message&&this.text.replaceChildren(...ct(s)),this.message=s}};var cy=new Set(["pending","rejected","revoked"]),[Fd,Wd,so]=["agent","definition","none"],no=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new k(
+join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;s!==this.message&&this.text.replaceChildren(...ct(s)),this.message=s}};var hy=new Set(["pending","rejected","revoked"]),[Fd,Wd,so]=["agent","definition","none"],no=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new k(
 t),this.source=C([[so,"Nothing: you write its traits"]],so,{on:{change:()=>this.propose()}}),this.name=O("",{maxlength:128,required:!0,placeholder:"careful-revi\
 ewer"}),this.version=O("",{maxlength:128,placeholder:"that of the definition, or 1.0"}),this.about=a("p",{class:"wb-label"}),this.submit=a("button",{class:"wb-b\
 utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=D({class:"wb-box wb-stack wb-roomy","aria-label":"Publish a personality"},{submit:()=>this.
 run(),escape:s},a("div",{class:"wb-fields wb-fields-3"},L("Made from",this.source),L("Name",this.name),L("Version (optional)",this.version)),this.about,et(this.
 submit,s),this.requests.errorBox),this.proposed=""}focus(){this.source.focus()}update(t){let{agents:e,definitions:s,network:i}=this.desk.store.tables,o=[...e.values()].
-filter(({registration_status:u})=>!cy.has(u)),r=[...s.values()].filter(({name:u})=>u),l=[["",[[so,"Nothing: you write its traits"]]],["Agents",o.map(({id:u,name:f})=>[
+filter(({registration_status:u})=>!hy.has(u)),r=[...s.values()].filter(({name:u})=>u),l=[["",[[so,"Nothing: you write its traits"]]],["Agents",o.map(({id:u,name:f})=>[
 `${Fd}:${u}`,f])],["Definitions",r.map(({id:u,name:f})=>[`${Wd}:${u}`,f])]];K(this.source,l.filter(([,u])=>u.length));let c=!!i.get("network")?.joined;b(this.about,
 "Its traits come from the definition and the persona, and its tools from functions that are bound to it."+(c?"":" This project is in no network: other nodes rec\
 eive it once you join one.")),this.requests.busy||W(t,this.submit)}propose(){if(this.name.value!==this.proposed)return;let{selectedOptions:t,value:e}=this.source,
 s=e===so?"":t[0].textContent.trim();this.proposed=s.toLowerCase().replace(/[^a-z0-9._-]+/g,"-").replace(/^-+|-+$/g,""),this.name.value=this.proposed}async run(){
 let[t,...e]=this.source.value.split(":"),s={[Fd]:{agent_id:e.join(":")},[Wd]:{definition:e.join(":")}}[t]??{},i=this.version.value.trim(),o={name:this.name.value.
 trim(),...i&&{version:i},...s},r=await this.requests.run("publish_personality",o,this.submit,"Publishing…");r&&this.onDone(r)}};var Kd={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function Ys({version:n,versions:t}){return n===t[0]}function io(n){let t=vt({provenance:n}),e=t?"An\
- agent of this project":`Owned by ${n.owner}`;return[t?"Yours":n.owner_name,{"data-own":t,title:e}]}function Ud(n,t){return Number(vt(t))-Number(vt(n))||hy(n.name,
+ agent of this project":`Owned by ${n.owner}`;return[t?"Yours":n.owner_name,{"data-own":t,title:e}]}function Ud(n,t){return Number(vt(t))-Number(vt(n))||dy(n.name,
 t.name)}function Hd(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:r,provenance:l}=n,c=o.map(d=>`${d.name} ${d.text}`),h=[e,s,i,...c,
 ...r,l.owner_name??""].join(`
 `).toLowerCase();return t.split(/\s+/).every(d=>h.includes(d))}var oo={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answered when it was last asked",stale:"The node that sent it does not answer, is blocked, or this proje\
 ct is in no network"};function ro({versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:r,changed_at:l,last_seen:c,answered_at:h}=t;if(s==="\
 unpublished")return"not published yet";let d=s==="own",u=d||o===i?null:`through ${r}`,f=n.length>1?`${n.length.toLocaleString("en")} versions`:null,p=d?`changed\
- ${Et(l,e)}`:`received ${Et(c,e)}`,y=s==="stale"&&(h?`stale, answered ${Et(h,e)}`:"stale");return[f,u,y,p].filter(Boolean).join(" · ")}function hy(n,t){return n<
-t?-1:+(n>t)}var ao=60,dy=6,Gd={own:["Yours",vt],others:["Of other nodes",n=>!vt(n)],tools:["With tools",({tools:n})=>n.length>0]},uy="A personality is what an agent publish\
+ ${Et(l,e)}`:`received ${Et(c,e)}`,y=s==="stale"&&(h?`stale, answered ${Et(h,e)}`:"stale");return[f,u,y,p].filter(Boolean).join(" · ")}function dy(n,t){return n<
+t?-1:+(n>t)}var ao=60,uy=6,Gd={own:["Yours",vt],others:["Of other nodes",n=>!vt(n)],tools:["With tools",({tools:n})=>n.length>0]},my="A personality is what an agent publish\
 es about itself: its traits, and tools that others can call. ",lo=class{constructor(t,e){this.desk=t,this.on=e,this.filters={key:null,text:""},this.limit=ao,this.
 form=null,this.search=ht("Filter personalities","Filter personalities by name, owner, trait or tool",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),
 this.publishButton=w("Publish…","wb-button",()=>this.openForm()),this.element=a("div",{class:"wb-stack"})}get rows(){let{version:t,tables:e}=this.desk.store;if(this.
 sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort(Ud);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
-return this.rows.length>dy||!!this.filters.text}get matching(){let{key:t,text:e}=this.filters;return this.rows.filter(s=>(!t||Gd[t][1](s))&&Hd(s,e))}summary(){let{
+return this.rows.length>uy||!!this.filters.text}get matching(){let{key:t,text:e}=this.filters;return this.rows.filter(s=>(!t||Gd[t][1](s))&&Hd(s,e))}summary(){let{
 rows:t}=this,e=t.filter(vt).length,s=g(t.length,"personality","personalities");return t.length?s+(e?`, ${e} of them yours`:""):""}update(t=this.enabled,e=Date.now()){
 this.enabled=t;let{rows:s,matching:i,form:o,on:r}=this,{loaded:l,tables:c}=this.desk.store,h=c.personalities.get("")?.error,d=Object.entries(Gd).map(([S,[A,j]])=>({
 key:S,label:A,count:s.filter(j).length})),u={name:"Filter personalities",chips:[{key:null,label:"All",count:s.length},...d],chosen:this.filters.key,onChoose:S=>this.
 filter({key:S})},f=!s.length&&!h&&l.has("personalities"),p=!!c.network.get("network")?.joined,y=()=>{this.limit+=ao,this.update()},$=m`<${B} class="wb-link" label="Show all" onClick=${()=>this.
-clear()} />`,_=S=>m`<${fy} key=${S.id} ...${{row:S,now:e,open:r.open}} />`,v={class:"wb-personalities","aria-label":"Personalities",hidden:!i.length,onGone:S=>(S.
-querySelector(".wb-opener")??this.publishButton).focus()};o?.update(t),X(m`${o&&m`<${T} element=${o.element} />`} ${h&&m`<${my} error=${h} />`}
-        ${f&&m`<${py} joined=${p} join=${r.network} publish=${()=>this.openForm()} />`}
+clear()} />`,_=S=>m`<${wy} key=${S.id} ...${{row:S,now:e,open:r.open}} />`,v={class:"wb-personalities","aria-label":"Personalities",hidden:!i.length,onGone:S=>(S.
+querySelector(".wb-opener")??this.publishButton).focus()};o?.update(t),X(m`${o&&m`<${T} element=${o.element} />`} ${h&&m`<${py} error=${h} />`}
+        ${f&&m`<${fy} joined=${p} join=${r.network} publish=${()=>this.openForm()} />`}
         ${s.length>1&&m`<${Qe} ...${u} />`}
         ${s.length>0&&!i.length&&m`<p class="wb-empty">${"No personality matches the filters. "}${$}</p>`}
         <${Xe} ...${v}>${i.slice(0,this.limit).map(_)}<//>
@@ -1894,12 +1894,12 @@ querySelector(".wb-opener")??this.publishButton).focus()};o?.update(t),X(m`${o&&
 min(this.matching.length,ao);this.desk.announce(`${g(e,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.
 search.focus()}focus(t){(this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)??this.publishButton).focus()}openForm(){this.form||(this.form=new no(this.desk,
 t=>this.closeForm(t)),this.update()),this.form.focus()}closeForm(t){this.form=null,this.update(),this.publishButton.focus(),t&&(this.desk.announce(t.is_published?
-`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};function my({error:n}){let t=ue(()=>a("div",{class:"wb-message wb-error"},...Kt(n)),[n.
-message]);return m`<${T} element=${t} />`}function py({joined:n,join:t,publish:e}){let s=(o,r)=>m`<${B} class="wb-link" label=${o} onClick=${r} />`,i=n?"Those o\
+`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};function py({error:n}){let t=ue(()=>a("div",{class:"wb-message wb-error"},...Kt(n)),[n.
+message]);return m`<${T} element=${t} />`}function fy({joined:n,join:t,publish:e}){let s=(o,r)=>m`<${B} class="wb-link" label=${o} onClick=${r} />`,i=n?"Those o\
 f other nodes appear here as they are received. ":m`${"To see those of other projects, "}${s("join a network",t)}${". "}`;return m`<div class="wb-empty wb-stack">
-    <p>${uy}${i}${s("Publish one of your agents…",e)}</p>
-  </div>`}function fy({row:n,now:t,open:e}){let s=Y(()=>E("personality")),{id:i,version:o,traits:r,tools:l,highlights:c,provenance:h}=n,{text:d=""}=c.find(_=>_.
-name==="description")??{},[u,f]=[!0,!1].map(_=>c.filter(v=>v.is_callable===_)),p=f.filter(_=>_.name!=="description").map(wy),[y,$]=io(h);return m`<li class="wb-personality wb-frame wb-stack" aria-labelledby=${s}>
+    <p>${my}${i}${s("Publish one of your agents…",e)}</p>
+  </div>`}function wy({row:n,now:t,open:e}){let s=Y(()=>E("personality")),{id:i,version:o,traits:r,tools:l,highlights:c,provenance:h}=n,{text:d=""}=c.find(_=>_.
+name==="description")??{},[u,f]=[!0,!1].map(_=>c.filter(v=>v.is_callable===_)),p=f.filter(_=>_.name!=="description").map(by),[y,$]=io(h);return m`<li class="wb-personality wb-frame wb-stack" aria-labelledby=${s}>
     <div class="wb-personality-head">
       <${J} name="registration" />
       <${B} class="wb-opener" id=${s} data-row=${i} label=${i} onClick=${()=>e(i)} />
@@ -1908,29 +1908,29 @@ name==="description")??{},[u,f]=[!0,!1].map(_=>c.filter(v=>v.is_callable===_)),p
     </div>
     ${d&&m`<p class="wb-personality-about" title=${d}>${d}</p>`}
     ${Vd("wb-traits",p,r-l.length-f.length,"trait")}
-    ${Vd("wb-trait-tools",u.map(by),l.length-u.length,"tool")}
+    ${Vd("wb-trait-tools",u.map(gy),l.length-u.length,"tool")}
     <div class="wb-label wb-cut" title=${oo[h.freshness]}>${ro(n,t)}</div>
   </li>`}function Vd(n,t,e,s){let i=e>0&&m`<li class="wb-label">and ${g(e,`more ${s}`)}</li>`;return(t.length>0||i)&&m`<ul class=${n}>
       ${t}${i}
-    </ul>`}function wy({name:n,text:t}){let e=`${n}: ${t}`;return m`<li key=${e} class="wb-trait" title=${e}>
+    </ul>`}function by({name:n,text:t}){let e=`${n}: ${t}`;return m`<li key=${e} class="wb-trait" title=${e}>
     <span class="wb-muted">${n}</span><span class="wb-cut">${t}</span>
-  </li>`}function by({name:n,text:t}){return m`<li key=${n} title=${t||null}>
+  </li>`}function gy({name:n,text:t}){return m`<li key=${n} title=${t||null}>
     <${J} name="tool" /><code class="wb-cut">${n}</code
     >${t&&m`<span class="wb-muted wb-cut">${t}</span>`}
-  </li>`}var[At,Te,Xs]=[148,40,48],Qs=8,gy=48,ws=56,Jd=10,co=7;function zd(n,t,e,s){let i=yy(n,t,e),o=Math.max(s,i.length*At+(i.length-1)*ws+2*Qs),r=i.length===3&&i[0].length<
-3?Te:Qs,l=Math.max(...i.map(({length:d})=>d))*Xs-(Xs-Te)+2*r,c=i.length===3?Math.min(gy,(o-3*At-2*ws)/2-Qs):0,h=new Map;return i.forEach((d,u)=>$y(d,u,{columns:i,
-wide:o,height:l,bend:Math.max(0,c)},h)),{places:h,columns:i,width:o,height:l}}function yy(n,t,e){if(n.length<3)return[[e],...n.filter(r=>r!==e).map(r=>[r])];let s=ky(
-n,t,e),i=n.filter(r=>r!==s).sort((r,l)=>+(l===e)-+(r===e)),o=r=>i.filter((l,c)=>c%2===r);return[o(0),[s],o(1)].filter(r=>r.length)}function $y(n,t,{columns:e,wide:s,
+  </li>`}var[At,Te,Xs]=[148,40,48],Qs=8,yy=48,ws=56,Jd=10,co=7;function zd(n,t,e,s){let i=$y(n,t,e),o=Math.max(s,i.length*At+(i.length-1)*ws+2*Qs),r=i.length===3&&i[0].length<
+3?Te:Qs,l=Math.max(...i.map(({length:d})=>d))*Xs-(Xs-Te)+2*r,c=i.length===3?Math.min(yy,(o-3*At-2*ws)/2-Qs):0,h=new Map;return i.forEach((d,u)=>ky(d,u,{columns:i,
+wide:o,height:l,bend:Math.max(0,c)},h)),{places:h,columns:i,width:o,height:l}}function $y(n,t,e){if(n.length<3)return[[e],...n.filter(r=>r!==e).map(r=>[r])];let s=vy(
+n,t,e),i=n.filter(r=>r!==s).sort((r,l)=>+(l===e)-+(r===e)),o=r=>i.filter((l,c)=>c%2===r);return[o(0),[s],o(1)].filter(r=>r.length)}function ky(n,t,{columns:e,wide:s,
 height:i,bend:o},r){let l=e.length===1?.5:t/(e.length-1),c=Qs+(s-2*Qs-At)*l,h=(i-(n.length*Xs-(Xs-Te)))/2,d=Math.sign(.5-l);n.forEach((u,f)=>{let p=(f+.5)/n.length*
-2-1;r.set(u,{x:c+(n.length>2?d*o*p*p:0),y:h+f*Xs})})}function ky(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let r of[i,o])s.set(r,(s.get(
-r)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function Yd(n,t,e,s){let[i,o]=Qd(n,t),[r,l]=[n.y+Te/2+s,t.y+Te/2+s];if(Math.abs(n.x-t.x)<At)return vy(
+2-1;r.set(u,{x:c+(n.length>2?d*o*p*p:0),y:h+f*Xs})})}function vy(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let r of[i,o])s.set(r,(s.get(
+r)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function Yd(n,t,e,s){let[i,o]=Qd(n,t),[r,l]=[n.y+Te/2+s,t.y+Te/2+s];if(Math.abs(n.x-t.x)<At)return _y(
 i,r,o,l,n.x>At?-ws:ws);let c=[(i+o)/2,(r+l)/2];if(!e||Math.abs(n.x-t.x)<At+e.x/2||n===e||t===e)return{path:`M${i} ${r}C${c[0]} ${r} ${c[0]} ${l} ${o} ${l}`,middle:c};
 let h=c[1]<=e.y+Te/2;c[1]=h?Math.min(c[1],e.y-Jd):Math.max(c[1],e.y+Te+Jd),c[1]+=h?-s:s;let d=i<o?1:-1,[u,f]=[d*ws,d*(At/2+ws/2)],[p,y]=c;return{path:`M${i} ${r}\
 C${i+u} ${r} ${p-f} ${y} ${p} ${y}S${o-u} ${l} ${o} ${l}`,middle:c}}function Xd(n,t,e){let s=Qd(n,t)[1],i=s===t.x?-co:co;return`M${s} ${t.y+Te/2+e}l${i} ${-co/2}\
-v${co}Z`}function vy(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function Qd(n,t){return Math.abs(n.x-
-t.x)>=At?n.x<t.x?[n.x+At,t.x]:[n.x,t.x+At]:n.x>At?[n.x,t.x]:[n.x+At,t.x+At]}var _y=6,ho=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=F("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=a("div",
+v${co}Z`}function _y(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function Qd(n,t){return Math.abs(n.x-
+t.x)>=At?n.x<t.x?[n.x+At,t.x]:[n.x,t.x+At]:n.x>At?[n.x,t.x]:[n.x+At,t.x+At]}var xy=6,ho=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=F("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=a("div",
 {class:"wb-network-sheet"},this.lines);let e="Nodes of the network; arrows move, Enter opens";this.box=a("div",{class:"wb-network-graph wb-frame",role:"listbox",
-tabindex:0,"aria-label":e},this.sheet),this.element=a("div",{class:"wb-stack"},this.box,xy()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
+tabindex:0,"aria-label":e},this.sheet),this.element=a("div",{class:"wb-stack"},this.box,Sy()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
 "focus",()=>this.active===null&&this.goTo(this.plan?.columns[0][0])),this.box.addEventListener("click",s=>this.onClick(s)),new ResizeObserver(()=>this.arrange()).
 observe(this.box)}update(t,e,s,i){this.now=i;let o={rid:t.rid??"",name:t.name,own:!0};this.own=o.rid,this.byRid=new Map([o,...e].map(r=>[r.rid,r])),this.links=yh(
 t.edges.filter(({source:r,target:l})=>this.byRid.has(r)&&this.byRid.has(l))),s&&(this.active=s),this.opened=s,this.arrange();for(let[r,l]of this.nodes)this.drawNode(
@@ -1941,7 +1941,7 @@ byRid.get(s));this.mark()}}node(t){if(this.nodes.has(t))return this.nodes.get(t)
 an",{class:"wb-node-state wb-cut"})),s=a("div",{class:"wb-node",role:"option",id:E("node")},a("span",{class:"wb-mark"}),e);return s.dataset.rid=t,this.nodes.set(
 t,s),this.sheet.append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:rs(e,this.now),o=e.own?"own":e.state;t.dataset.mark!==i&&t.firstChild.replaceChildren(
 q(i)),t.dataset.mark=i,t.dataset.state=o,b(t.lastChild.firstChild,e.rid?bt(e.rid):e.name),b(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),x(t,"tit\
-le",e.rid)}drawLines(){let{width:t,height:e}=this.plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),r=s.has(o)?_y:0;return s.add(
+le",e.rid)}drawLines(){let{width:t,height:e}=this.plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),r=s.has(o)?xy:0;return s.add(
 o),this.line(i,r)}),this.lines.replaceChildren(...this.drawn),x(this.lines,"width",t),x(this.lines,"height",e),this.sheet.style.width=`${t}px`,this.sheet.style.
 height=`${e}px`}line({from:t,to:e,both:s,status:i,edge_type:o},r){let{places:l,columns:c}=this.plan,[h,d]=[l.get(t),l.get(e)],u=c.length===3?l.get(c[1][0]):null,
 {path:f,middle:p}=Yd(h,d,u,r),y=[F("path",{class:"wb-link-line",d:f,"data-status":i})],$=(S,A)=>F("path",{class:"wb-arrow",d:Xd(S,A,r)});y.push($(h,d),...s?[$(d,
@@ -1952,7 +1952,7 @@ nearest",inline:"nearest"}))}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey||!this.p
 indexOf(this.active),o=l=>l?.[Math.min(l.length-1,Math.round((i+.5)/e[s].length*l.length-.5))],r={ArrowUp:()=>this.goTo(e[s]?.[i-1]),ArrowDown:()=>this.goTo(e[s]?.[i+
 1]),ArrowLeft:()=>this.goTo(o(e[s-1])),ArrowRight:()=>this.goTo(o(e[s+1])),Home:()=>this.goTo(e[0][0]),End:()=>this.goTo(e.at(-1).at(-1)),Enter:()=>this.open(this.
 active)};r[t.key]&&(t.preventDefault(),r[t.key]())}onClick(t){let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.
-own&&this.onOpen(t)}};function xy(){let n=s=>F("svg",{class:"wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},F("path",{class:"wb-link-line",d:"M0 4H28",
+own&&this.onOpen(t)}};function Sy(){let n=s=>F("svg",{class:"wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},F("path",{class:"wb-link-line",d:"M0 4H28",
 "data-status":s})),t=(s,i)=>a("span",{class:"wb-state"},n(s),i);return a("div",{class:"wb-line wb-label wb-network-legend"},t("APPROVED","approved"),t("PROPOSED",
 "proposed"),a("span",{},"An arrow points to the node that receives events; “poll”: it fetches them."))}var Pa={always:"Always",ask:"Ask me",never:"Never"},bs="*",Fa="undecided",uo=class{constructor(t){this.desk=t,this.list=a("ul",{class:"wb-entries wb-peer-permis\
 sions","aria-label":"What it may call"}),this.rows=new Lt(this.list,e=>new Wa(t,e,s=>this.show(this.peer,s))),this.element=a("div",{class:"wb-stack",hidden:!0},
@@ -1969,29 +1969,29 @@ peer=t,this.decided=e,W(s,...Object.values(this.segments.buttons)),this.segments
 this.rate.value.trim()||NaN);if(t===this.saved)return;let e=Number.isSafeInteger(t)&&t>=1;this.rate.setAttribute("aria-invalid",String(!e)),e?this.save({calls_per_minute:t}):
 this.requests.showError({code:"INVALID_ARGUMENTS",message:"Type a whole number of calls a minute."})}async save(t){let{permission:e}=this.decided??{permission:null},
 s={peer:this.peer,trait:this.trait,permission:e,...t},i=await this.requests.run("set_peer_permission",s);if(!i)return;let{permission:o}=i.permissions.find(({trait:r})=>r===
-this.trait)??{};this.desk.announce(`${this.label}: ${o?Pa[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var Sy="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",Ey="The node failed with it: it is sent again whe\
+this.trait)??{};this.desk.announce(`${this.label}: ${o?Pa[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var Ey="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",Ty="The node failed with it: it is sent again whe\
 n both nodes are compared. If it stays here, tell who runs the node.",mo=class{constructor(t,e,s){this.desk=t,this.on=e;let i=o=>this.onKey(o);this.element=a("d\
-iv",{style:"display: contents",on:{keydown:i}}),this.draw=rt(this.element,s)}update(t,e,s,i){let{desk:o,on:r}=this;this.draw(t&&m`<${Ty} key=${t.rid} ...${{desk:o,
+iv",{style:"display: contents",on:{keydown:i}}),this.draw=rt(this.element,s)}update(t,e,s,i){let{desk:o,on:r}=this;this.draw(t&&m`<${Oy} key=${t.rid} ...${{desk:o,
 on:r,peer:t,network:e,enabled:s,now:i}} />`)}focus(){this.element.querySelector("h4")?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches("\
-.wb-input")||(t.preventDefault(),this.on.close())}};function Ty({desk:n,on:t,peer:e,network:s,enabled:i,now:o}){let{rid:r}=e,l=I(n),c=Y(()=>new uo(n)),[{refusals:h,
-rejections:d},u]=N({refusals:[],rejections:[]});M(()=>{let _=async()=>{let v=await l.send("get_peer",{peer:r});l.clearError(),c.show(r,v.permissions),u(v)};return Oy(
-n.store,r,new G(_,v=>l.showError(v)))},[]),M(()=>c.update(i,!!e.blocked_at));let[f,p]=rs(e,o),y=m`<${J} name=${p} />`,$=Ay(r,n.store.tables);return m`<${An} ...${{
+.wb-input")||(t.preventDefault(),this.on.close())}};function Oy({desk:n,on:t,peer:e,network:s,enabled:i,now:o}){let{rid:r}=e,l=I(n),c=Y(()=>new uo(n)),[{refusals:h,
+rejections:d},u]=N({refusals:[],rejections:[]});M(()=>{let _=async()=>{let v=await l.send("get_peer",{peer:r});l.clearError(),c.show(r,v.permissions),u(v)};return Cy(
+n.store,r,new G(_,v=>l.showError(v)))},[]),M(()=>c.update(i,!!e.blocked_at));let[f,p]=rs(e,o),y=m`<${J} name=${p} />`,$=qy(r,n.store.tables);return m`<${An} ...${{
 title:bt(r),noun:"node",mark:y,onClose:t.close}}>
-    <div class="wb-indented wb-wrap">${Ry(e,f,o)}</div>
-    <${Cy} ...${{desk:n,peer:e,enabled:i}} />
+    <div class="wb-indented wb-wrap">${Ly(e,f,o)}</div>
+    <${Ny} ...${{desk:n,peer:e,enabled:i}} />
     <${T} element=${l.errorBox} />
-    <${Vt} facts=${Ny(e,s,o)} />
-    <${Ka} label="Personalities" class="wb-traits" items=${$.map(_=>qy(_,t.open))} />
+    <${Vt} facts=${Ay(e,s,o)} />
+    <${Ka} label="Personalities" class="wb-traits" items=${$.map(_=>By(_,t.open))} />
     <${T} element=${c.element} />
     <${Ka} label="Refused messages and calls" class="wb-stack" items=${h.map(Ua)} />
-    <${Ka} label="Rejected by it" class="wb-stack" items=${d.map(By)} />
-  <//>`}function Oy(n,t,e){let s=new AbortController;return n.subscribe(()=>n.concerns(`peer:${t}`)&&e.now(),s.signal),s.signal.addEventListener("abort",()=>e.stop()),
-e.now(),()=>s.abort()}function Cy({desk:n,peer:{rid:t,blocked_at:e},enabled:s}){let i=bt(t),o=I(n),{question:r,ask:l}=be(),c=()=>o.run("unblock_peer",{peer:t}),
+    <${Ka} label="Rejected by it" class="wb-stack" items=${d.map(Ry)} />
+  <//>`}function Cy(n,t,e){let s=new AbortController;return n.subscribe(()=>n.concerns(`peer:${t}`)&&e.now(),s.signal),s.signal.addEventListener("abort",()=>e.stop()),
+e.now(),()=>s.abort()}function Ny({desk:n,peer:{rid:t,blocked_at:e},enabled:s}){let i=bt(t),o=I(n),{question:r,ask:l}=be(),c=()=>o.run("unblock_peer",{peer:t}),
 [h,d]=xn(c,()=>n.announce(`${i} is unblocked.`)),u={label:`Block ${i}`,working:"Blocking…",consequence:"Nothing is accepted from it or sent to it, and what it\
  has published is removed here.",act:()=>o.run("block_peer",{peer:t}),onDone:(y,$)=>{$(),n.announce(`${i} is blocked.`)}};return m`<div class="wb-line"><${B} label=${h?
 "Unblocking…":e?"Unblock":"Block…"} disabled=${h||!s} onClick=${y=>e?d():l(y,u)} /></div>
     ${r}
-    <${T} element=${o.errorBox} />`}function Ny(n,{rid:t,edges:e},s){let i=(r,l)=>si(e.find(({source:c,target:h})=>c===r&&h===l)),o=r=>m`<code class="wb-id">${r}</code>`;
+    <${T} element=${o.errorBox} />`}function Ay(n,{rid:t,edges:e},s){let i=(r,l)=>si(e.find(({source:c,target:h})=>c===r&&h===l)),o=r=>m`<code class="wb-id">${r}</code>`;
 return[["Address",n.base_url&&o(n.base_url)],["RID",o(n.rid)],["Kind",n.node_type==="PARTIAL"?"sends requests, but takes none":null],["Role",n.is_relay&&"first \
 contact: passes on what other nodes publish"],["Sends to us",i(n.rid,t)],["Gets from us",i(t,n.rid)],["Known since",R(n.first_seen)],["Last contact",Et(n.last_seen,
 s)],["Waiting",n.waiting>0&&`${g(n.waiting,"event")} to be sent`],["Failures",n.failures>0&&`${g(n.failures,"request")} in a row`]]}function Ka({label:n,items:t,
@@ -2000,16 +2000,16 @@ class:e}){return t.length?m`<div>
     <ul class=${e}>
       ${t}
     </ul>
-  </div>`:null}function Ay(n,{personalities:t}){return[...t.values()].filter(({provenance:s})=>s?.owner===n).map(({name:s})=>s)}function qy(n,t){return m`<li key=${n}><${B} class="wb-link" label=${n} onClick=${()=>t(
+  </div>`:null}function qy(n,{personalities:t}){return[...t.values()].filter(({provenance:s})=>s?.owner===n).map(({name:s})=>s)}function By(n,t){return m`<li key=${n}><${B} class="wb-link" label=${n} onClick=${()=>t(
 n)} /></li>`}function Ua({code:n,count:t,last_at:e,last_reason:s,is_usual:i}){let o=i?" (news that crossed: usual, and not counted)":"";return m`<li class="wb-refusal">
     <div><code>${n}</code> × ${t.toLocaleString("en")}, last ${R(e)}${o}</div>
     <div class="wb-muted wb-wrap">${s}</div>
-  </li>`}function By({rid:n,code:t,reason:e,is_final:s,rejected_at:i}){return m`<li class="wb-refusal">
+  </li>`}function Ry({rid:n,code:t,reason:e,is_final:s,rejected_at:i}){return m`<li class="wb-refusal">
     <div class="wb-wrap"><code class="wb-id">${n}</code> ${R(i)}</div>
-    <div class="wb-wrap">${s?Sy:Ey}</div>
+    <div class="wb-wrap">${s?Ey:Ty}</div>
     <div class="wb-muted wb-wrap"><code>${t}</code> ${e}</div>
-  </li>`}function Ry({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,r){if(n==="blocked")return`Blocked by ${i}, ${Et(s,r)}`;if(n!=="unreachable")
-return o;let l=e&&(Date.parse(e)>r?` It is tried again at ${R(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${l??""}`}var Ly={KOI:"Knowledge Organization Infrastructure: a protocol by which programs tell each other what they know, in signed messages. Nobody runs it for all; a n\
+  </li>`}function Ly({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,r){if(n==="blocked")return`Blocked by ${i}, ${Et(s,r)}`;if(n!=="unreachable")
+return o;let l=e&&(Date.parse(e)>r?` It is tried again at ${R(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${l??""}`}var jy={KOI:"Knowledge Organization Infrastructure: a protocol by which programs tell each other what they know, in signed messages. Nobody runs it for all; a n\
 etwork is the nodes that know each other.",Node:"A participant: this project is one, with a key of its own. The mark after its name, as in lab·830c0d, is the be\
 ginning of the hash of its key, which nobody can imitate.","First contact":"The node that a project asks first. It tells of the other nodes and passes on what t\
 hey publish. Give its address and, if you know it, its RID.",Edge:"A subscription: one node sends its news to another. The receiver proposes it and the sender a\
@@ -2017,7 +2017,7 @@ pproves it; by webhook the news are sent at once, by polling they are fetched.",
 i-net.node:lab+830c0d…. Give a colleague the RID of this node with its address: then nobody else can answer in its place."},Zd={graph:"Graph",table:"Table"},po=class{constructor(t,e,s){
 this.desk=t,this.requests=new k(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.graph=new ho(i),this.table=new Ha(i),this.pane=new mo(t,{close:()=>this.
 close(),open:e.open},s),this.errorBox=a("div",{class:"wb-message wb-error",hidden:!0}),this.off=this.offBox(),this.joined=this.joinedBox(),this.formBox=a("div",
-{}),this.element=a("div",{class:"wb-network-view wb-stack wb-roomy"},this.errorBox,this.off,this.formBox,this.joined,Dy())}offBox(){return this.joinButton=w("Jo\
+{}),this.element=a("div",{class:"wb-network-view wb-stack wb-roomy"},this.errorBox,this.off,this.formBox,this.joined,Iy())}offBox(){return this.joinButton=w("Jo\
 in a network…","wb-button wb-primary",()=>this.openForm()),a("div",{class:"wb-empty wb-stack",hidden:!0},a("p",{},"In a KOI network every project is a node: a\
 gents publish their personalities, signed with the key of their node, and call each other's tools. This project is in no network, so nothing is published or rec\
 eived."),this.joinButton)}joinedBox(){this.facts=new ut,this.refusedButton=w("","wb-link",()=>this.toggleRefusals()),this.refusalsBox=a("div",{class:"wb-box wb-\
@@ -2040,7 +2040,7 @@ is_online:t,rid:e,base_url:s,first_contact:i,waiting:o,refused:r,problem:l,notic
 kes part while the servers run: start Workbench.",d=i&&[i.rid&&bt(i.rid),i.url].filter(Boolean).join(" · ");b(this.refusedButton,`${r.toLocaleString("en")} fro\
 m other nodes`),this.facts.update([["Not connected",!t&&h],["Problem",t&&l],["Its key",c],["First contact",d],["Its answer",i?.error],["Waiting",o>0&&`${g(o,"ev\
 ent")} to be sent`],["Refused",r>0&&this.refusedButton]])}async toggleRefusals(){if(!this.refusalsBox.hidden){this.refusalsBox.hidden=!0;return}let t=await this.
-requests.run("list_refused_peers",{},this.refusedButton,"Reading…");t&&(X(m`<${My} rows=${t.refusals} onOpen=${e=>this.open(e)} />`,this.refusalsBox),this.refusalsBox.
+requests.run("list_refused_peers",{},this.refusedButton,"Reading…");t&&(X(m`<${Dy} rows=${t.refusals} onOpen=${e=>this.open(e)} />`,this.refusalsBox),this.refusalsBox.
 hidden=!1)}setView(t){this.view=t,this.update()}open(t){this.opened=t,this.update(),this.pane.focus()}close(){this.opened=null,this.update(),this.view==="graph"&&
 this.graph.box.focus()}focus(){this.opened&&this.pane.focus()}openForm(){this.form=new Ga(this.desk,this.network,t=>{this.form=null,this.formBox.replaceChildren(),
 this.update();let e=t?.first_contact?.error;e?this.desk.announce(`This project takes part, but its first contact has not let it in yet: ${e}`):t?this.desk.announce(
@@ -2048,18 +2048,18 @@ this.update();let e=t?.first_contact?.error;e?this.desk.announce(`This project t
 label:"Leave the network",consequence:"The other nodes forget the personalities of this project, and theirs are forgotten here. Yours are kept, and published ag\
 ain when the project joins a network."};kt(this.confirmBox,this.leaveButton,t,async(e,s)=>{await this.requests.run("leave_network",{},s,"Leaving…")&&(this.confirmBox.
 replaceChildren(),this.desk.announce("This project has left the network."))})}},Ha=class{constructor(t){this.onOpen=t,this.element=a("div",{})}update(t,e,s,i){let o={
-class:"wb-peers",columns:jy(t,i),rows:e,opened:s?[s]:[]};X(m`<${ft} ...${o} ...${{id:({rid:l})=>l,name:({rid:l})=>bt(l)}} onOpen=${this.onOpen} />`,this.element)}};
-function jy({rid:n,edges:t},e){let s=(i,o)=>si(t.find(({source:r,target:l})=>r===i&&l===o));return[{key:"peer",label:"Node",title:({rid:i})=>i},{key:"state",label:"\
-State",cell:i=>Iy(rs(i,e))},{key:"sends",label:"Sends to us",cell:({rid:i})=>s(i,n)},{key:"gets",label:"Gets from us",cell:({rid:i})=>s(n,i)},{key:"last",label:"\
-Last contact",cell:({last_seen:i})=>Et(i,e)},{key:"refused",label:"Refused",cell:({refused:i})=>i?i.toLocaleString("en"):""}]}function My({rows:n,onOpen:t}){let e=[
+class:"wb-peers",columns:My(t,i),rows:e,opened:s?[s]:[]};X(m`<${ft} ...${o} ...${{id:({rid:l})=>l,name:({rid:l})=>bt(l)}} onOpen=${this.onOpen} />`,this.element)}};
+function My({rid:n,edges:t},e){let s=(i,o)=>si(t.find(({source:r,target:l})=>r===i&&l===o));return[{key:"peer",label:"Node",title:({rid:i})=>i},{key:"state",label:"\
+State",cell:i=>Py(rs(i,e))},{key:"sends",label:"Sends to us",cell:({rid:i})=>s(i,n)},{key:"gets",label:"Gets from us",cell:({rid:i})=>s(n,i)},{key:"last",label:"\
+Last contact",cell:({last_seen:i})=>Et(i,e)},{key:"refused",label:"Refused",cell:({refused:i})=>i?i.toLocaleString("en"):""}]}function Dy({rows:n,onOpen:t}){let e=[
 ...new Set(n.map(({rid:i})=>i))],s=(i,o)=>o?m`<${B} class="wb-link" label=${bt(i)} onClick=${()=>t(i)} />`:m`<span>${i?`${bt(i)}, which is not known here`:"Send\
 ers that are not known here"}</span>`;return e.map(i=>{let o=n.filter(({rid:r})=>r===i);return m`<div key=${i??""}>
       <div class="wb-strong">${s(i,o[0].is_known)}</div>
       <ul class="wb-stack">
         ${o.map(Ua)}
       </ul>
-    </div>`})}function Dy(){let n=Object.entries(Ly).map(([t,e])=>a("li",{},a("span",{class:"wb-strong"},`${t}: `),e));return a("details",{},a("summary",{},"Wha\
-t the words mean"),a("ul",{class:"wb-stack"},...n))}function Iy([n,t]){return m`<span class="wb-state"><${J} name=${t} /><span class="wb-cut">${n}</span></span>`}
+    </div>`})}function Iy(){let n=Object.entries(jy).map(([t,e])=>a("li",{},a("span",{class:"wb-strong"},`${t}: `),e));return a("details",{},a("summary",{},"Wha\
+t the words mean"),a("ul",{class:"wb-stack"},...n))}function Py([n,t]){return m`<span class="wb-state"><${J} name=${t} /><span class="wb-cut">${n}</span></span>`}
 var Ga=class{constructor(t,e,s){this.desk=t,this.onDone=s,this.requests=new k(t),this.url=O(e?.first_contact?.url??"",{maxlength:2e3,placeholder:"URL that ends \
 with /koi-net"}),this.rid=O(e?.first_contact?.rid??"",{class:"wb-input wb-mono",maxlength:300,placeholder:"orn:koi-net.node:…"}),this.name=O(e?.name??"",{maxlength:100,
 placeholder:"lab"}),this.submit=a("button",{class:"wb-button wb-primary",type:"submit"},"Join");let i="Leave the address empty if this node is the first one: ot\
@@ -2077,19 +2077,19 @@ this.name=t,this.drawn=null,this.list.replaceChildren(),this.line.hidden=!0,this
 name:t});if(t!==this.name)return;this.requests.clearError();let s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.element.hidden=!e.length,this.list.replaceChildren(
 ...e.map(i=>this.entry(i))))}entry({event_type:t,version:e,origin_name:s,at:i,since:o,difference:r}){let l=a("div",{class:"wb-version wb-slim",hidden:!0}),c=`${Kd[t]}\
  ${e}`,d=[R(i),`from ${s}`,o&&o!==e?`compared with ${o}`:null].filter(Boolean).join(" · "),u=a("div",{class:"wb-entry"},a("span",{class:"wb-strong wb-wrap"},c));
-return u.append(a("span",{class:"wb-muted wb-grow wb-cut",title:d},d)),r&&o&&u.append(this.opener(c,Wy(r),l)),a("li",{},u,l)}opener(t,e,s){let o=w("Changes","wb\
+return u.append(a("span",{class:"wb-muted wb-grow wb-cut",title:d},d)),r&&o&&u.append(this.opener(c,Ky(r),l)),a("li",{},u,l)}opener(t,e,s){let o=w("Changes","wb\
 -link wb-quiet",()=>{s.hidden=!s.hidden,x(o,"aria-expanded",!s.hidden),s.hasChildNodes()||s.append(eu(e))},`Changes: ${t}`);return o.setAttribute("aria-expanded",
 "false"),o}show(t){this.line.hidden=t.length<2;let e=[["",t.map(s=>[s,s])]];K(this.from,e,this.from.value||t[1]),K(this.to,e,this.to.value||t[0])}async compare(){
 let[t,e]=[this.from.value,this.to.value],s=i=>this.requests.send("get_personality",{name:this.name,version:i});try{let[i,o]=[await s(t),await s(e)];if(this.from.
-value!==t||this.to.value!==e)return;this.requests.clearError();let r=Py(i.profile.traits,o.profile.traits),l=a("p",{class:"wb-muted"},"Their traits do not diffe\
+value!==t||this.to.value!==e)return;this.requests.clearError();let r=Fy(i.profile.traits,o.profile.traits),l=a("p",{class:"wb-muted"},"Their traits do not diffe\
 r.");this.difference.replaceChildren(r.length?eu(r):l)}catch(i){this.requests.showError(i)}}};function eu(n){let t=({path:e,before:s,after:i})=>a("li",{},a("cod\
 e",{class:"wb-wrap"},e),su("removed",s),su("added",i));return a("ul",{class:"wb-changes"},...n.map(t))}function su(n,t){if(t==null)return null;let e=typeof t=="\
 string"?t:JSON.stringify(t),s=a("span",{},Q(e,tu)),i=w(`Show all ${g(e.length,"character")}`,"wb-link",()=>{b(s,e),i.remove()}),o=[a("span",{class:"wb-sr"},`${n}\
 : `),s];return e.length>tu&&o.push(" ",i),a("div",{class:`wb-diff-${n} wb-prose`},...o)}var nu={value:"value",description:"description",type:"type",is_callable:"\
-can be called",input_schema:"arguments",output_schema:"result",version:"version of the function",read_only:"only reads"};function Py(n,t){let[e,s]=[n,t].map(i=>new Map(
-i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>Fy(i,e.get(i),s.get(i)))}function Fy(n,t,e){return!t||!e?[{path:n,before:wo(t),after:wo(
+can be called",input_schema:"arguments",output_schema:"result",version:"version of the function",read_only:"only reads"};function Fy(n,t){let[e,s]=[n,t].map(i=>new Map(
+i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>Wy(i,e.get(i),s.get(i)))}function Wy(n,t,e){return!t||!e?[{path:n,before:wo(t),after:wo(
 e)}]:Object.entries(nu).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(e[s]??null)).map(([s,i])=>({path:`${n}: ${i}`,before:t[s]??null,after:e[s]??null}))}
-function wo(n){return n?n.is_callable?n.description||"a tool":n.value:null}function Wy({added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,
+function wo(n){return n?n.is_callable?n.description||"a tool":n.value:null}function Ky({added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,
 before:null,after:wo(i)})),...t.map(i=>({path:i.name,before:wo(i),after:null})),...e.flatMap(({name:i,fields:o})=>o.map(({name:r,before:l,after:c})=>({path:`${i}\
 : ${nu[r]??r}`,before:l,after:c}))),...s.map(({name:i,before:o,after:r})=>({path:i,before:o,after:r}))]}var bo=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new k(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),r=e.
 traits.filter(({name:d})=>i.has(d)&&!o(d)),l=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=r.map(d=>new go(d,()=>{})),this.list=a("div",{class:"wb-stack"},
@@ -2102,35 +2102,35 @@ requests.run("update_traits",{name:this.name,traits:t},this.submit,"Saving…");
 rows.filter(i=>!i.isEmpty),e=t.map(i=>i.read(this.rows)),s=t.find(i=>i.isWrong);return s?.focus(),s?null:Object.fromEntries(e.filter(Boolean))}},go=class{constructor(t,e){
 this.trait=t,this.onDrop=e,this.isRemoved=!1,this.isWrong=!1,this.name=t?a("span",{class:"wb-strong wb-wrap"},t.name):this.nameField();let s=t?Va[t.type]??t.type:
 null;this.type=t?a("span",{class:"wb-label"},s):this.typeChoice(),this.place=a("div",{class:"wb-trait-value"}),this.removeButton=w("Remove","wb-link wb-quiet",()=>this.
-remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=a("div",{class:"wb-message wb-error",id:E("problem"),hidden:!0}),this.initial=t?Gy(t.type,t.value):
+remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=a("div",{class:"wb-message wb-error",id:E("problem"),hidden:!0}),this.initial=t?Vy(t.type,t.value):
 "",this.drawControl(this.initial),this.about=O(t?.description??"",{class:"wb-input wb-trait-about",maxlength:8e3,placeholder:"Description (optional)","aria-labe\
 l":`Description of ${t?.name??"the new trait"}`});let i=[this.name,this.type,this.removeButton,this.place,this.about,this.problem];this.element=a("div",{class:"\
 wb-trait-row",role:"group","aria-label":t?.name??"New trait"},...i)}nameField(){return O("",{maxlength:128,placeholder:"Name","aria-label":"Name of the trait"})}typeChoice(){
 let t={change:()=>this.drawControl(this.control.value)};return C(Object.entries(Va),"str",{"aria-label":"Type of the trait",on:t})}get typeName(){return this.trait?.
-type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Uy(this.typeName,t);let e=this.
+type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Hy(this.typeName,t);let e=this.
 trait?.name??"the new trait";this.control.setAttribute("aria-label",`Value of ${e}`),this.control.setAttribute("aria-describedby",this.problem.id),this.place.replaceChildren(
 this.control)}focus(){(this.trait||this.name.value?this.control:this.name).focus()}remove(){return this.trait?(this.isRemoved=!this.isRemoved,this.element.classList.
 toggle("wb-removing",this.isRemoved),this.control.disabled=this.isRemoved,b(this.removeButton,this.isRemoved?"Keep":"Remove")):this.onDrop()}read(t){this.mark(null);
 let e=this.trait?.name??this.name.value.trim();if(this.isRemoved)return[e,null];let s=this.about.value.trim(),i=this.control.value===this.initial&&s===(this.trait?.
-description??"");if(this.trait&&i)return null;try{this.trait||Ky(e,this,t);let o=Vy(this.typeName,this.control.value),{is_callable:r=!1}=this.trait??{};return[e,
+description??"");if(this.trait&&i)return null;try{this.trait||Uy(e,this,t);let o=Jy(this.typeName,this.control.value),{is_callable:r=!1}=this.trait??{};return[e,
 {type:this.typeName,value:o,is_callable:r,description:s}]}catch(o){return this.mark(o),null}}mark(t){this.isWrong=t!==null,this.problem.hidden=!this.isWrong,this.
-control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...Kt(t).slice(0,1),a("span",{},t.message))}};function Ky(n,t,e){if(!n)
-throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Uy(n,t){
+control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...Kt(t).slice(0,1),a("span",{},t.message))}};function Uy(n,t,e){if(!n)
+throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Hy(n,t){
 if(n==="bool")return C([["true","Yes"],["false","No"]],t==="true"?"true":"false");if(n==="int"||n==="float")return O(t,{inputmode:"decimal"});let e=Math.min(8,t.
 split(`
 `).length);return st(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Va={str:"Text",int:"Whole number",float:"Number",bool:"Ye\
-s or no",list:"List (JSON)",dict:"Object (JSON)"},Hy={str:n=>n,int:n=>iu(n,Number.isSafeInteger,"Type a whole number."),float:n=>iu(n,Number.isFinite,"Type a nu\
-mber."),bool:n=>n==="true",list:n=>Ja(Yt(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Ja(Yt(n),Jy,'Type an object, such as {"a": 1}.')};function Gy(n,t){
-return n==="str"&&typeof t=="string"?t:n in Va&&ru(t)?String(t):JSON.stringify(t??null,null,2)}function Vy(n,t){return(Hy[n]??Yt)(t)}function ou(n){return n==null?
+s or no",list:"List (JSON)",dict:"Object (JSON)"},Gy={str:n=>n,int:n=>iu(n,Number.isSafeInteger,"Type a whole number."),float:n=>iu(n,Number.isFinite,"Type a nu\
+mber."),bool:n=>n==="true",list:n=>Ja(Yt(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Ja(Yt(n),zy,'Type an object, such as {"a": 1}.')};function Vy(n,t){
+return n==="str"&&typeof t=="string"?t:n in Va&&ru(t)?String(t):JSON.stringify(t??null,null,2)}function Jy(n,t){return(Gy[n]??Yt)(t)}function ou(n){return n==null?
 "none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(ru)?n.join(", ")||"nothing":typeof n=="object"?JSON.stringify(n):String(n)}function iu(n,t,e){
-return Ja(Number(n.trim()||NaN),t,e)}function Ja(n,t,e){if(!t(n))throw new Error(e);return n}function Jy(n){return typeof n=="object"&&n!==null&&!Array.isArray(
-n)}function ru(n){return n!==null&&typeof n!="object"}var zy=120,yo=class{constructor(t){this.desk=t,this.requests=new k(t),this.editButton=w("Edit…","wb-button",()=>this.edit()),this.list=a("dl",{class:"wb-trait\
+return Ja(Number(n.trim()||NaN),t,e)}function Ja(n,t,e){if(!t(n))throw new Error(e);return n}function zy(n){return typeof n=="object"&&n!==null&&!Array.isArray(
+n)}function ru(n){return n!==null&&typeof n!="object"}var Yy=120,yo=class{constructor(t){this.desk=t,this.requests=new k(t),this.editButton=w("Edit…","wb-button",()=>this.edit()),this.list=a("dl",{class:"wb-trait\
 -list"}),this.formBox=a("div",{});let e=a("h4",{class:"wb-strong wb-grow"},"Traits"),s=a("div",{class:"wb-line"},e,this.editButton);this.element=a("div",{class:"\
 wb-stack"},s,this.requests.errorBox,this.formBox,this.list)}clear(){this.form=null,this.drawn=null,this.formBox.replaceChildren(),this.list.hidden=!1}show(t,e){
 this.personality=t;let s=t.profile.traits.filter(({is_callable:o})=>!o),i=JSON.stringify(s);i!==this.drawn&&this.list.replaceChildren(...this.entries(s)),this.drawn=
 i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!vt(e)||!Ys(e)||!!this.form,W(t,this.editButton),this.form?.enable(t)}entries(t){return t.
 length?t.flatMap(e=>[a("dt",{class:"wb-wrap",title:e.type},e.name),a("dd",{},this.value(e),e.description?a("div",{class:"wb-label"},e.description):null)]):[a("p",
-{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:ou(e);if(s.length<=zy&&!s.includes(`
+{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:ou(e);if(s.length<=Yy&&!s.includes(`
 `))return a("span",{class:"wb-wrap"},s);let i=typeof e=="string"?e:JSON.stringify(e,null,2);return xt(i,`Copy ${t}`,this.desk.announce)}async edit(){let{name:t}=this.
 personality,e=await this.requests.run("get_own_personality",{name:t},this.editButton,"Reading…");!e||t!==this.personality.name||(this.form=new bo(this.desk,e,
 s=>this.closeForm(s)),this.list.hidden=!0,this.editButton.hidden=!0,this.formBox.replaceChildren(this.form.element),this.form.focus())}closeForm(t){let{personality:e}=this;
@@ -2150,18 +2150,18 @@ announce:h}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,P("Ar
 [["Kind",Fe[t]??t],["Server",e],["It says that it",c.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
 enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||W(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
-let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Yy(this.
+let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(Xy(this.
 requests.error))}showOutcome({result:t,is_error:e},s){let i=`${e?"The tool reports an error":"Done"} after ${U(s)}.`,o=a("div",{class:"wb-message"},q(e?"failed":
 "completed"),a("span",{},i));this.outcome.replaceChildren(o,...Hn(t,this.desk.announce)),this.desk.announce(`${this.tool.name}: ${i}`)}stop(){this.reading.stop()}};
-function Yy(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var au={always:"Always",ask:"Ask me",never:"\
+function Xy(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var au={always:"Always",ask:"Ask me",never:"\
 Never"},za=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new k(t),this.segments=new tt(au,`Permission to call ${e.name}`,i=>this.choose(i)),this.
 note=a("span",{class:"wb-muted"}),this.narrowed=a("ul",{class:"wb-list","aria-label":"Calls that run without asking"});let s=e.kind==="operation"?"Models of con\
 versations":"Agents and models of conversations";this.element=a("div",{class:"wb-stack"},a("div",{class:"wb-label"},`${s} may call it`),a("div",{class:"wb-line"},
-this.segments.element,this.note),this.narrowed,this.requests.errorBox),this.update()}update(){let t=Xy(this.desk.store.tables.permissions,this.tool);this.segments.
-show(t?.permission??(this.tool.read_only?"always":"ask"));let e="It has changed since: you are asked again.",s=Qy(this.desk.store.tables.permissions,this.tool),
+this.segments.element,this.note),this.narrowed,this.requests.errorBox),this.update()}update(){let t=Qy(this.desk.store.tables.permissions,this.tool);this.segments.
+show(t?.permission??(this.tool.read_only?"always":"ask"));let e="It has changed since: you are asked again.",s=Zy(this.desk.store.tables.permissions,this.tool),
 i=s.length?"":"You have decided nothing about it yet.";b(this.note,t?t.changes.length?e:"":i),this.narrowed.replaceChildren(...s.map(o=>a("li",{class:"wb-muted \
 wb-wrap"},o)))}async choose(t){let{name:e}=this.tool;await this.requests.run("set_tool_permission",{name:e,permission:t})&&(this.segments.show(t),b(this.note,""),
-this.desk.announce(`${e}: ${au[t].toLowerCase()}.`))}};function Xy(n,{name:t,offered_by:e}){return n.get(`${t} ${e}`)??n.get(`${t} `)}function Qy(n,{name:t,offered_by:e}){
+this.desk.announce(`${e}: ${au[t].toLowerCase()}.`))}};function Qy(n,{name:t,offered_by:e}){return n.get(`${t} ${e}`)??n.get(`${t} `)}function Zy(n,{name:t,offered_by:e}){
 let s=i=>i.conversation_id||i.task_id||i.arguments;return[...n.values()].filter(i=>i.tool===t&&i.offered_by===e&&s(i)).map(({conversation_id:i,task_id:o,arguments:r,
 changes:l})=>{let c=[i&&`in the conversation ${i}`,o&&`for task ${o}`,r&&`with ${JSON.stringify(r)}`],h=l.length?" – no more, because it has changed":"";return`\
 Runs without asking ${c.filter(Boolean).join(" ")}${h}`})}var $o=class{constructor(t){this.desk=t,this.none=a("p",{class:"wb-muted"},"It offers no tools."),this.list=a("ul",{class:"wb-entries","aria-label":"Tools"}),this.
@@ -2210,9 +2210,9 @@ filter(i=>i.rid!==t&&!i.blocked_at).sort(ei).map(({rid:i})=>[i,bt(i)]);return[["
 t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}},Xa=class{constructor(){this.facts=new ut,this.element=a("div",{class:"wb-stack"},a("h4",{class:"\
 wb-strong"},"Where it comes from"),this.facts.element)}show({rid:t,profile:e,provenance:s}){let{owner:i,owner_name:o,origin:r,origin_name:l,sha256:c,freshness:h}=s;
 if(this.element.hidden=h==="unpublished",this.element.hidden)return;let d=h==="own";this.facts.update([["RID",ys(t)],["Owner",a("div",{},d?`this project, ${o}`:
-o,ys(i))],["Sent by",!d&&(r===i?"its owner":a("div",{},l,ys(r)))],["State",!d&&Zy(s)],["SHA-256",ys(c)],["Published",R(s.published_at)],[d?"First published":"Fi\
+o,ys(i))],["Sent by",!d&&(r===i?"its owner":a("div",{},l,ys(r)))],["State",!d&&t$(s)],["SHA-256",ys(c)],["Published",R(s.published_at)],[d?"First published":"Fi\
 rst received",R(s.first_seen)],["Changed",R(s.changed_at)],["Last received",!d&&R(s.last_seen)],["Node",e.base_url&&ys(e.base_url)],["Agent",e.mcp_url&&ys(e.mcp_url)]])}};
-function ys(n){return a("div",{class:"wb-id"},a("code",{},n))}function Zy({freshness:n,answered_at:t}){let e=t?`, it last answered ${R(t)}`:"";return n==="live"?
+function ys(n){return a("div",{class:"wb-id"},a("code",{},n))}function t$({freshness:n,answered_at:t}){let e=t?`, it last answered ${R(t)}`:"";return n==="live"?
 `the node that sent it answered ${R(t)}`:`${oo.stale}${e}`}var lu={gallery:"Personalities",network:"Network"},vo=class{constructor(t,e,s,i){this.store=t;let o={store:t,channel:e,announce:s};this.mode="gallery",this.opened=
 null;let r=u=>this.open(u);this.gallery=new lo(o,{open:r,network:()=>this.setMode("network")}),this.network=new po(o,{open:r},i),this.page=new ko(o,{close:()=>this.
 close()});let l=E("personalities");this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new tt(lu,"Show",u=>this.setMode(u));let c=a("h3",{class:"wb-hea\
@@ -2223,14 +2223,14 @@ opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Obje
 this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,b(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
-this.gallery.focus(t):this.network.focus()}};var t$={project:"session",session:"team"},e$={session:"project_id",team:"session_id"},s$={project:"Its sessions, teams and contexts are deleted with it.",session:"\
-Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},Qa="top",n$=m`<p class="wb-empty">
+this.gallery.focus(t):this.network.focus()}};var e$={project:"session",session:"team"},s$={session:"project_id",team:"session_id"},n$={project:"Its sessions, teams and contexts are deleted with it.",session:"\
+Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},Qa="top",i$=m`<p class="wb-empty">
   No projects yet. Agents in the same session of a project share their contexts; an agent in no session sees only its
   own.
-</p>`,_o=class{constructor(t,e,s){this.desk={store:t,channel:e,announce:s},this.element=a("div",{})}update(){X(m`<${i$} desk=${this.desk} />`,this.element)}};function i$({
+</p>`,_o=class{constructor(t,e,s){this.desk={store:t,channel:e,announce:s},this.element=a("div",{})}update(){X(m`<${o$} desk=${this.desk} />`,this.element)}};function o$({
 desk:n}){let t=Y(()=>E("projects")),e=I(n),[s,i]=N(0),{question:o,where:r,ask:l}=be(),c=H(null),h=H(null);Re(c,()=>h.current.firstChild.focus());let d=(v,S)=>{S(),
 n.announce("Done."),i(A=>A+1)},u=(v,S,A,j)=>m`<${B} label=${S} onClick=${Zt=>{e.clearError(),l(Zt,{where:v,onDone:d,...A})}} ...${j} />`,f=v=>m`<div>${r===v&&m`${o}<${T} element=${e.
-errorBox} />`}</div>`,{projects:p,free:y}=r$(n.store.tables),$=v=>m`<${o$} key=${cu(v)} ...${{...v,desk:n,requests:e,button:u,asked:f}} />`,_=n.store.version!==
+errorBox} />`}</div>`,{projects:p,free:y}=a$(n.store.tables),$=v=>m`<${r$} key=${cu(v)} ...${{...v,desk:n,requests:e,button:u,asked:f}} />`,_=n.store.version!==
 null&&!p.length&&!y.length;return m`<section class="wb-section wb-stack" aria-labelledby=${t}>
       <div class="wb-toolbar">
         <h3 class="wb-heading wb-grow" id=${t}>Projects, sessions and teams</h3>
@@ -2239,36 +2239,36 @@ null&&!p.length&&!y.length;return m`<section class="wb-section wb-stack" aria-la
           ${u(Qa,"New team…",Za(e,"team"))}
         </div>
       </div>
-      ${f(Qa)} ${_&&n$}
+      ${f(Qa)} ${_&&i$}
       <ul ref=${c} class="wb-entries" aria-labelledby=${t}>
         ${p.map($)} ${y.length>0&&m`<li class="wb-entry wb-muted">Teams in no session</li>`}
         ${y.map($)}
       </ul>
     </section>
-    <${d$} desk=${n} changes=${s} />`}function o$({noun:n,row:t,level:e,facts:s,desk:i,requests:o,button:r,asked:l}){let{name:c,description:h}=t,d=cu({noun:n,row:t}),
-u=(p,y)=>r(d,p,y,{class:"wb-link wb-quiet",name:`${p} ${c}`}),f=t$[n];return m`<li class="wb-level-${e}">
+    <${u$} desk=${n} changes=${s} />`}function r$({noun:n,row:t,level:e,facts:s,desk:i,requests:o,button:r,asked:l}){let{name:c,description:h}=t,d=cu({noun:n,row:t}),
+u=(p,y)=>r(d,p,y,{class:"wb-link wb-quiet",name:`${p} ${c}`}),f=e$[n];return m`<li class="wb-level-${e}">
     <div class="wb-entry">
       <span class="wb-entry-kind">${n}</span>
       <span class="wb-entry-name wb-cut" title=${h||c}>${c}</span>
       <span class="wb-muted wb-grow wb-cut">${[...s,h].filter(Boolean).join(" · ")}</span>
       <span class="wb-entry-actions">
-        ${f?u(`New ${f}…`,Za(o,f,t)):u("Move…",l$(o,t,i))}
-        ${u("Rename…",a$(o,n,t))} ${u("Delete…",c$(o,n,t))}
+        ${f?u(`New ${f}…`,Za(o,f,t)):u("Move…",c$(o,t,i))}
+        ${u("Rename…",l$(o,n,t))} ${u("Delete…",h$(o,n,t))}
       </span>
     </div>
     ${l(d)}
-  </li>`}function cu({noun:n,row:t}){return`${n}:${t.id}`}function r$(n){let t=o=>r=>({noun:"team",row:r,level:o,facts:[g(r.agents,"agent")]}),e=o=>{let r=[g(o.
+  </li>`}function cu({noun:n,row:t}){return`${n}:${t.id}`}function a$(n){let t=o=>r=>({noun:"team",row:r,level:o,facts:[g(r.agents,"agent")]}),e=o=>{let r=[g(o.
 agents,"agent"),g(o.contexts,"context")];return[{noun:"session",row:o,level:2,facts:r},...ie(n,o.id).map(t(3))]},s=o=>{let r=[g(o.sessions,"session")];return[{noun:"\
 project",row:o,level:1,facts:r},...Hr(n,o.id).flatMap(e)]};return{projects:Is(n.projects).flatMap(s),free:ie(n,null).map(t(2))}}function Za(n,t,e=null){let s=e?
-{[e$[t]]:e.id}:{},i=e?`Name of the ${t} in ${e.name}`:`Name of the ${t}`,o=r=>n.run(`create_${t}`,{name:r,...s});return{label:`Create ${t}`,control:hu(i),act:o}}
-function a$(n,t,{id:e,name:s}){let i=o=>n.run(`update_${t}`,{[`${t}_id`]:e,name:o});return{label:"Rename",control:hu(`New name of ${s}`,s),act:i}}function hu(n,t=""){
-return m`<${Kr} name=${n} value=${t} maxlength="200" required />`}function l$(n,{id:t,name:e,session_id:s},{store:i}){let o=([h,d])=>m`<option value=${h} selected=${h===
+{[s$[t]]:e.id}:{},i=e?`Name of the ${t} in ${e.name}`:`Name of the ${t}`,o=r=>n.run(`create_${t}`,{name:r,...s});return{label:`Create ${t}`,control:hu(i),act:o}}
+function l$(n,t,{id:e,name:s}){let i=o=>n.run(`update_${t}`,{[`${t}_id`]:e,name:o});return{label:"Rename",control:hu(`New name of ${s}`,s),act:i}}function hu(n,t=""){
+return m`<${Kr} name=${n} value=${t} maxlength="200" required />`}function c$(n,{id:t,name:e,session_id:s},{store:i}){let o=([h,d])=>m`<option value=${h} selected=${h===
 (s??"")}>${d}</option>`,r=([h,d])=>m`<optgroup label=${h}>${d.map(o)}</optgroup>`;return{label:"Move",working:"Moving…",control:m`<select class="wb-input wb-grow" aria-label="Session for ${e}">
     ${o(["","No session"])} ${ye(i.tables).map(r)}
-  </select>`,note:"Its members move with it.",act:h=>n.run("move_team",{team_id:t,session_id:h||null})}}function c$(n,t,{id:e,name:s}){let i=`${s$[t]} You can r\
-estore it below.`,o=()=>n.run(`delete_${t}`,{[`${t}_id`]:e});return{label:`Delete ${s}`,working:"Deleting…",consequence:i,act:o}}var h$=["project","session","\
-team","agent"];function d$({desk:n,changes:t}){let e=Y(()=>E("deleted")),s=I(n),[i,o]=N(null),r=async()=>{let d=[];for(let u of h$){let f=await s.run(`list_${u}\
-s`,{deleted:!0,limit:500});if(!f)return;d.push(...f[`${u}s`].map(p=>({noun:u,id:p.id??p.agent_id,name:p.name})))}o(d)};M(()=>{i&&r()},[t]);let l=({noun:d,id:u,name:f})=>m`<${u$} key="${d}:${u}" ...${{
+  </select>`,note:"Its members move with it.",act:h=>n.run("move_team",{team_id:t,session_id:h||null})}}function h$(n,t,{id:e,name:s}){let i=`${n$[t]} You can r\
+estore it below.`,o=()=>n.run(`delete_${t}`,{[`${t}_id`]:e});return{label:`Delete ${s}`,working:"Deleting…",consequence:i,act:o}}var d$=["project","session","\
+team","agent"];function u$({desk:n,changes:t}){let e=Y(()=>E("deleted")),s=I(n),[i,o]=N(null),r=async()=>{let d=[];for(let u of d$){let f=await s.run(`list_${u}\
+s`,{deleted:!0,limit:500});if(!f)return;d.push(...f[`${u}s`].map(p=>({noun:u,id:p.id??p.agent_id,name:p.name})))}o(d)};M(()=>{i&&r()},[t]);let l=({noun:d,id:u,name:f})=>m`<${m$} key="${d}:${u}" ...${{
 noun:d,name:f,act:()=>s.run(`restore_${d}`,{[`${d}_id`]:u}),onDone:()=>{n.announce(`${f} was restored.`),r()}}} />`,c=i?.length?i.map(l):m`<li class="wb-empty">Nothing was deleted.</li>`;
 return m`<section class="wb-section wb-stack" aria-labelledby=${e}>
     <div class="wb-toolbar">
@@ -2279,59 +2279,59 @@ return m`<section class="wb-section wb-stack" aria-labelledby=${e}>
     ${i&&m`<ul class="wb-entries">
         ${c}
       </ul>`}
-  </section>`}function u$({noun:n,name:t,act:e,onDone:s}){let i={label:"Restore",name:`Restore ${t}`,act:e,onDone:s};return m`<li class="wb-entry">
+  </section>`}function m$({noun:n,name:t,act:e,onDone:s}){let i={label:"Restore",name:`Restore ${t}`,act:e,onDone:s};return m`<li class="wb-entry">
     <span class="wb-entry-kind">${n}</span>
     <span class="wb-entry-name wb-cut">${t}</span>
     <${pt} class="wb-link wb-quiet wb-push" ...${i} />
-  </li>`}var xo=120,m$=60;function tl(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
-Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function p$([n,t],e){let s=[xo-lt.bottom-4,lt.top],i=e?Math.sqrt(
+  </li>`}var xo=120,p$=60;function tl(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
+Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function f$([n,t],e){let s=[xo-lt.bottom-4,lt.top],i=e?Math.sqrt(
 n*t):(n+t)/2,o=n===t?[n]:[n,i,t];if(!e)return{y:Ct([n,t],s),values:o,text:tl(n,t)};let r=Ct([Math.log10(n),Math.log10(t)],s);return{y:l=>r(Math.log10(l)),values:o,
 text:l=>String(Number(l.toPrecision(2)))}}function So(n,t){return Number.isFinite(n)&&(!t||Number(n)>0)}function du(n,t,e){let[s,i]=Pe(t.map(([p])=>p))??[0,1],{
-y:o,values:r,text:l}=p$(Pe(t.map(([,p])=>p))??[1,1],e),c=Math.max(lt.left,10+7*Math.max(...r.map(p=>l(p).length))),h=Ct([s,i],[c,n-lt.right]),d=[s,i].map(p=>({x:h(
+y:o,values:r,text:l}=f$(Pe(t.map(([,p])=>p))??[1,1],e),c=Math.max(lt.left,10+7*Math.max(...r.map(p=>l(p).length))),h=Ct([s,i],[c,n-lt.right]),d=[s,i].map(p=>({x:h(
 p),text:`step ${p.toLocaleString("en")}`})),u=cs(xo-4,s===i?d.slice(1):d);return{x:h,y:o,path:p=>p.map(([y,$],_)=>`${_?"L":"M"}${h(y).toFixed(1)} ${o($).toFixed(
 1)}`).join(""),lines:oi(n,o,r,l,c),below:u}}function uu(n,{points:t,name:e,log:s=!1}){let i=t.filter(([,y])=>So(y,s)),{x:o,y:r,path:l,lines:c,below:h}=du(n,i,s),
-d=Math.ceil(i.length/m$),f=i.filter((y,$)=>$%d===0||$===i.length-1).map(([y,$])=>{let _=F("circle",{cx:o(y),cy:r($),r:3,class:"wb-chart-dot"});return le(_,String(
+d=Math.ceil(i.length/p$),f=i.filter((y,$)=>$%d===0||$===i.length-1).map(([y,$])=>{let _=F("circle",{cx:o(y),cy:r($),r:3,class:"wb-chart-dot"});return le(_,String(
 y),`${e} at step ${y.toLocaleString("en")}: ${pe($)}`)}),p=F("path",{d:l(i),class:"wb-chart-line"});return{picture:ae(n,xo,...c,p,...f.map(({element:y})=>y),...h),
 marks:f}}function mu(n,{curves:t,log:e=!1}){let s=f=>f.filter(([,p])=>So(p,e)),i=({band:f=[]})=>[s(f.map(([p,y])=>[p,y])),s(f.map(([p,,y])=>[p,y]))],o=t.flatMap(
 f=>[...s(f.points),...i(f).flat()]),{path:r,lines:l,below:c}=du(n,o,e),h=t.map(f=>{let[p,y]=i(f),$=p.length&&`${r(p)}${r(y.reverse()).replace("M","L")}Z`;return $&&
 F("path",{d:$,class:"wb-chart-band","data-state":f.hue})}),d=t.map(({key:f,text:p,hue:y,points:$,best:_,open:v})=>{let S=r(s($)),A=F("path",{d:S,class:`wb-chart\
 -run ${_?"wb-best":""}`,"data-state":y});return le(F("g",{},F("path",{d:S,class:"wb-chart-reach"}),A),f,p,v)}),u=[...h.filter(Boolean),...d.map(({element:f})=>f)];
-return{picture:ae(n,xo,...l,...u,...c),marks:d}}var Eo=220,pu=40,sl=28,el=56,f$=6,w$=["NaN","Infinity","-Infinity"];function $s(n){return`hue${n%f$}`}var nl=n=>n!=null;function b$(n,t){let e=t.map(h=>w$.includes(
+return{picture:ae(n,xo,...l,...u,...c),marks:d}}var Eo=220,pu=40,sl=28,el=56,w$=6,b$=["NaN","Infinity","-Infinity"];function $s(n){return`hue${n%w$}`}var nl=n=>n!=null;function g$(n,t){let e=t.map(h=>b$.includes(
 h)?null:h),i=e.some(h=>typeof h=="number")&&e.every(h=>!nl(h)||typeof h=="number")?e:t,o=i.filter(nl),r=[Eo-sl,pu];if(o.length&&o.every(h=>typeof h=="number")){
 let[h,d]=Pe(o),u=tl(h,d);return{name:n,placed:i,place:Ct([h,d],r),ends:[u(h),u(d)]}}let l=[...new Set(o.map(String))].sort(),c=Ct([0,Math.max(1,l.length-1)],r);
-return{name:n,placed:i,place:h=>c(l.indexOf(String(h))),ends:[l[0],l.at(-1)]}}function fu(n,{axes:t,runs:e}){let s=t.map(({name:h,values:d})=>b$(h,d)),i=Ct([0,t.
+return{name:n,placed:i,place:h=>c(l.indexOf(String(h))),ends:[l[0],l.at(-1)]}}function fu(n,{axes:t,runs:e}){let s=t.map(({name:h,values:d})=>g$(h,d)),i=Ct([0,t.
 length-1],[el,n-el]),o=Math.max(6,Math.floor((n-2*el)/Math.max(1,t.length-1)/7)),r=(h="")=>h.length>o?`${h.slice(0,o-1)}…`:h,l=s.flatMap(({name:h,ends:d},u)=>[
 F("line",{x1:i(u),x2:i(u),y1:pu,y2:Eo-sl,class:"wb-chart-axis"}),ve(i(u),14,r(h),{"text-anchor":"middle",class:"wb-chart-name"}),ve(i(u),32,r(d[1]),{"text-ancho\
 r":"middle"}),ve(i(u),Eo-sl+16,r(d[0]),{"text-anchor":"middle"})]),c=e.map(({key:h,text:d,best:u,open:f},p)=>{let _=s.map(({place:A,placed:j},wt)=>[i(wt),j[p],A]).
 filter(([,A])=>nl(A)).map(([A,j,wt],Zt)=>`${Zt?"L":"M"}${A.toFixed(1)} ${wt(j).toFixed(1)}`),v=F("path",{d:_.join(""),class:`wb-chart-run ${u?"wb-best":""}`,"da\
-ta-state":$s(p)}),S=F("path",{d:_.join(""),class:"wb-chart-reach"});return le(F("g",{},S,v),h,d,f)});return{picture:ae(n,Eo,...l,...c.map(({element:h})=>h)),marks:c}}function g$(n,t){let e=n.findIndex(([l])=>l>=t);if(e<0)return null;let[s,i]=n[e];if(s===t)return i;if(e===0)return null;let[o,r]=n[e-1];return r+(i-r)*(t-o)/(s-
-o)}function wu(n){return[...new Set(n.flatMap(e=>e.map(([s])=>s)))].sort((e,s)=>e-s).map(e=>{let s=n.map(l=>g$(l,e)).filter(l=>l!==null),i=s.reduce((l,c)=>l+c,0)/
+ta-state":$s(p)}),S=F("path",{d:_.join(""),class:"wb-chart-reach"});return le(F("g",{},S,v),h,d,f)});return{picture:ae(n,Eo,...l,...c.map(({element:h})=>h)),marks:c}}function y$(n,t){let e=n.findIndex(([l])=>l>=t);if(e<0)return null;let[s,i]=n[e];if(s===t)return i;if(e===0)return null;let[o,r]=n[e-1];return r+(i-r)*(t-o)/(s-
+o)}function wu(n){return[...new Set(n.flatMap(e=>e.map(([s])=>s)))].sort((e,s)=>e-s).map(e=>{let s=n.map(l=>y$(l,e)).filter(l=>l!==null),i=s.reduce((l,c)=>l+c,0)/
 s.length,o=s.reduce((l,c)=>l+(c-i)**2,0),r=s.length>1?Math.sqrt(o/(s.length-1)):0;return[e,i,i-r,i+r]})}function bu(n){return n.filter(([,t])=>typeof t=="number")}
 function To(n,t,e){let s=e==="lowest"?1:-1,i=n.filter(({metrics:r})=>typeof r[t]=="number"),[o]=i.sort((r,l)=>s*(Number(r.metrics[t])-Number(l.metrics[t])));return o?.
-id??null}var Ue={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Zs=20,y$={running:"in_progress",lost:"warning"};function Oo(n){
-return y$[n]??n}function nt(n){return typeof n!="number"||Number.isInteger(n)?Q(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.
+id??null}var Ue={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Zs=20,$$={running:"in_progress",lost:"warning"};function Oo(n){
+return $$[n]??n}function nt(n){return typeof n!="number"||Number.isInteger(n)?Q(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.
 toExponential(3)}function gu(n){return Object.entries(n).map(([t,e])=>`${t}=${nt(e)}`).join(", ")}function yu(n,t){let e=[...new Set(n.flatMap(({parameters:o})=>Object.
 keys(o)))],s=o=>n.map(({parameters:r})=>r[o]??null),i=o=>new Set(s(o)).size>1&&s(o).every(r=>Object(r)!==r);return e.filter(i).slice(0,t)}function Co({started_at:n,
 ended_at:t},e){return U((t?Date.parse(t):e)-Date.parse(n))}function ks(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??
-0)+1);return[...e].sort(([i,o],[r,l])=>l-o||(i<r?-1:1)).slice(0,t).map(([i])=>i).sort()}var $$=12,k$=300,No="",v$="★ ",Ao=class{constructor(t,e,s){this.desk=t,this.signal=e,this.open=s,this.by=C([],No,{class:"wb-input wb-narrow","aria-label":"Lin\
+0)+1);return[...e].sort(([i,o],[r,l])=>l-o||(i<r?-1:1)).slice(0,t).map(([i])=>i).sort()}var k$=12,v$=300,No="",_$="★ ",Ao=class{constructor(t,e,s){this.desk=t,this.signal=e,this.open=s,this.by=C([],No,{class:"wb-input wb-narrow","aria-label":"Lin\
 es",on:{change:()=>this.draw()}}),this.log=it("Log axis",()=>this.draw()),this.figures=a("div",{class:"wb-figures"});let i=a("div",{class:"wb-line"},a("span",{class:"\
 wb-label wb-grow"},"Series"),this.by,this.log.element);this.element=a("div",{class:"wb-stack",hidden:!0},i,this.figures)}async show(t,e){this.runs=t,this.series=
-[],this.element.hidden=!0;let s=ks(t,$$),i=({id:c})=>this.desk.channel.request(Rt(),"get_run_series",{run_id:c,names:s,max_points:k$}),o=s.length?await Promise.
+[],this.element.hidden=!0;let s=ks(t,k$),i=({id:c})=>this.desk.channel.request(Rt(),"get_run_series",{run_id:c,names:s,max_points:v$}),o=s.length?await Promise.
 all(t.map(i)):[];if(this.runs!==t)return;let r=c=>o.map(({series:h})=>bu(h.find(d=>d.name===c)?.points??[]));this.series=s.map(c=>({name:c,points:r(c)})).filter(
 ({points:c})=>c.some(h=>h.length>1)),this.element.hidden=!this.series.length;let l=e.map(c=>[c,`Mean ± sd by ${c}`]);K(this.by,[["",[[No,"A line for each run"],
 ...l]]]),this.drawn=new Map,this.figures.replaceChildren(),this.draw()}mark(t){this.best=t,this.runs&&this.draw()}draw(){let t=this.log.box.checked;for(let{name:e,
 points:s}of this.series){if(!this.drawn.has(e)){let u=new zt(e,this.signal);this.drawn.set(e,u),this.figures.append(u.element)}let i=this.by.value===No?this.byRun(
 e,s):this.byParameter(e,s),o=i.flatMap(u=>u.points),r=o.filter(([,u])=>!So(u,t)).length,l=r?` ${g(r,"value")} of 0 or less have no place on a log axis.`:"",c=i.
-map(({hue:u,label:f})=>[u,f]),h=`${this.sentence(i)}${l}`,d=r<o.length?u=>mu(u,{curves:i,log:t}):void 0;this.drawn.get(e).show({sentence:h,legend:c,table:_$(i),
+map(({hue:u,label:f})=>[u,f]),h=`${this.sentence(i)}${l}`,d=r<o.length?u=>mu(u,{curves:i,log:t}):void 0;this.drawn.get(e).show({sentence:h,legend:c,table:x$(i),
 draw:d})}}sentence(t){let e=this.by.value,[s,i]=Pe(t.map(({points:o})=>o.at(-1)[1]));return e===No?`${g(t.length,"run")}, which end from ${nt(s)} to ${nt(i)}.`:
 `The mean of the runs of each ${e}, and a standard deviation below and above it.`}byRun(t,e){let s=({id:i,name:o},r)=>{let l=i===this.best,c=e[r].at(-1)?.[1];return{
-key:String(i),label:`${l?v$:""}${i} ${o}`,text:`Run ${i} ${o}${l?", the best":""}: ${t} is ${nt(c)} at the end`,hue:$s(r),points:e[r],best:l,open:()=>this.open(
+key:String(i),label:`${l?_$:""}${i} ${o}`,text:`Run ${i} ${o}${l?", the best":""}: ${t} is ${nt(c)} at the end`,hue:$s(r),points:e[r],best:l,open:()=>this.open(
 i)}};return this.runs.map(s).filter(i=>i.points.length)}byParameter(t,e){let s=this.by.value,i=new Map;return this.runs.forEach(({parameters:o},r)=>{if(!e[r].length)
 return;let l=s in o?nt(o[s]):"none";i.set(l,[...i.get(l)??[],e[r]])}),[...i].map(([o,r],l)=>{let c=wu(r),[,h,d]=c.at(-1),u=`${s}=${o}, ${g(r.length,"run")}`;return{
-key:o,label:u,text:`${u}: ${t} is ${nt(h)} ± ${nt(h-d)} at the end`,hue:$s(l),points:c.map(([f,p])=>[f,p]),band:c.map(([f,,p,y])=>[f,p,y])}})}};function _$(n){
+key:o,label:u,text:`${u}: ${t} is ${nt(h)} ± ${nt(h-d)} at the end`,hue:$s(l),points:c.map(([f,p])=>[f,p]),band:c.map(([f,,p,y])=>[f,p,y])}})}};function x$(n){
 let t=[...new Set(n.flatMap(({points:i})=>i.map(([o])=>o)))].sort((i,o)=>i-o),e=n.map(({points:i})=>new Map(i)),s=t.map(i=>[i,...e.map(o=>nt(o.get(i)))]);return{
-columns:["Step",...n.map(({label:i})=>i)],rows:s}}var x$=8,S$={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},E$={parent_id:"within run",seconds:"to\
-ok",error_code:"error",tries:"times tried"},$u="",T$=new Set(["parameters","metrics"]),qo=class{constructor(t,e,s){this.on=s,this.requests=new k(t),this.title=a(
+columns:["Step",...n.map(({label:i})=>i)],rows:s}}var S$=8,E$={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},T$={parent_id:"within run",seconds:"to\
+ok",error_code:"error",tries:"times tried"},$u="",O$=new Set(["parameters","metrics"]),qo=class{constructor(t,e,s){this.on=s,this.requests=new k(t),this.title=a(
 "h4",{class:"wb-label wb-grow",tabindex:-1}),this.figure=new zt("Parallel coordinates",e,"wb-figure-wide"),this.box=a("div",{class:"wb-compared",tabindex:0,role:"\
 group","aria-label":"Differences"});let i={class:"wb-input wb-narrow","aria-label":"Best run",on:{change:()=>this.mark()}};this.bestBy=C([],$u,i),this.overlay=new Ao(
 t,e,s.open);let r=[a("div",{class:"wb-line"},this.title,this.bestBy,w("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.overlay.element,
@@ -2341,26 +2341,26 @@ rows:r}=i,l=u=>o.some(({metrics:f})=>typeof f[u]=="number"),h=ks(o,1/0).filter(l
 [["",[[$u,"No best run"],...h]]],s?`${s.which} ${s.metric}`:this.bestBy.value),this.bestBy.hidden=!h.length,this.mark(),this.title.focus();let d=r.filter(({section:u})=>u===
 "parameters").map(({name:u})=>u);try{await this.overlay.show(o,d)}catch(u){this.requests.showError(u)}}mark(){let[t,...e]=this.bestBy.value.split(" ");this.best=
 t?To([...this.comparison.runs],e.join(" "),t):null,this.drawFigure(this.comparison),this.drawTable(this.comparison),this.overlay.mark(this.best)}nameOf({id:t,name:e}){
-return`${t===this.best?"★ ":""}${t} ${e}`}hide(){this.element.hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:c,values:h})=>T$.has(c)&&h.some(d=>d!==
-null)),i=s.slice(0,x$).map(({name:c,values:h})=>({name:c,values:h.map(C$)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({
+return`${t===this.best?"★ ":""}${t} ${e}`}hide(){this.element.hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:c,values:h})=>O$.has(c)&&h.some(d=>d!==
+null)),i=s.slice(0,S$).map(({name:c,values:h})=>({name:c,values:h.map(N$)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({
 sentence:o});let r=t.map(({id:c,name:h},d)=>({key:String(c),text:`Run ${c} ${h}: ${i.map(u=>`${u.name} ${nt(u.values[d])}`).join(", ")}`,best:c===this.best,open:()=>this.
 on.open(c)})),l=t.map((c,h)=>[$s(h),this.nameOf(c)]);return this.figure.show({sentence:o,legend:l,draw:c=>fu(c,{axes:i,runs:r})})}sentence(t,e,s){if(!t)return"T\
 hese runs do not differ.";let i=`They differ in ${g(t,"value")}`;return s<2?`${i}; a picture needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s}\
- parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=e.map(({section:i,name:o,values:r})=>{let l=S$[i]??i,c=l&&a("span",{class:"wb-muted"},
-`${l} `);return[a("th",{scope:"row"},c,i==="run"?E$[o]??o:o),...r.map(d=>this.cell(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(Ye(["What",...t.
-map(i=>this.nameOf(i))],s))}cell(t,e,s){return t!=="run"||e!=="parent_id"||s===null?O$(t,e,s):a("td",{},w(String(s),"wb-link",()=>this.on.open(s),`Open run ${s}`))}};
-function O$(n,t,e){return e===null?"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?U(1e3*e):nt(e)}function C$(n){return typeof n=="number"||n===
-null?n:nt(n)}var N$=new Set(["image/png","image/jpeg","image/gif","image/webp"]),vs=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
+ parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=e.map(({section:i,name:o,values:r})=>{let l=E$[i]??i,c=l&&a("span",{class:"wb-muted"},
+`${l} `);return[a("th",{scope:"row"},c,i==="run"?T$[o]??o:o),...r.map(d=>this.cell(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(Ye(["What",...t.
+map(i=>this.nameOf(i))],s))}cell(t,e,s){return t!=="run"||e!=="parent_id"||s===null?C$(t,e,s):a("td",{},w(String(s),"wb-link",()=>this.on.open(s),`Open run ${s}`))}};
+function C$(n,t,e){return e===null?"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?U(1e3*e):nt(e)}function N$(n){return typeof n=="number"||n===
+null?n:nt(n)}var A$=new Set(["image/png","image/jpeg","image/gif","image/webp"]),vs=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
 requests=new k(t),this.opener=w("Open","wb-link",()=>this.toggle(),`Open ${e}`),this.opener.setAttribute("aria-expanded","false"),this.content=a("div",{class:"w\
 b-stack wb-artifact",hidden:!0});let r=a("span",{class:"wb-cut",title:e},e),l=a("div",{class:"wb-line"},r,a("span",{class:"wb-muted wb-cut wb-grow"},s),this.opener);
 this.element=a("li",{},l,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
 expanded",String(t)),b(this.opener,t?"Close":"Open"),!!t){this.content.replaceChildren(a("p",{class:"wb-muted"},"Reading…"));try{let e=await this.requests.send(
 this.op,this.args);this.requests.clearError(),this.content.replaceChildren(...this.shown(e))}catch(e){this.content.replaceChildren(),this.requests.showError(e)}}}shown(t){
 let{form:e,changed:s,cut:i,path:o}=t,r=[];s&&r.push(gt("warning","The file has changed since the run recorded it.")),e==="file"?r.push(a("p",{class:"wb-muted"},
-"It cannot be shown here. It is at ",a("code",{},o),".")):i&&r.push(a("p",{class:"wb-muted"},"This is its beginning; all of it is at ",a("code",{},o),"."));let l=A$[e]?.(
-t,this.desk);return l?[l,...r]:r}},ku=({text:n,name:t},{announce:e})=>xt(n,`Copy ${t}`,e),A$={picture:({picture_type:n,data:t,name:e})=>N$.has(n)?a("img",{class:"\
+"It cannot be shown here. It is at ",a("code",{},o),".")):i&&r.push(a("p",{class:"wb-muted"},"This is its beginning; all of it is at ",a("code",{},o),"."));let l=q$[e]?.(
+t,this.desk);return l?[l,...r]:r}},ku=({text:n,name:t},{announce:e})=>xt(n,`Copy ${t}`,e),q$={picture:({picture_type:n,data:t,name:e})=>A$.has(n)?a("img",{class:"\
 wb-artifact-picture",src:`data:${n};base64,${t}`,alt:e}):null,table:({columns:n,rows:t,name:e})=>a("div",{class:"wb-figure-table",tabindex:0,role:"group","aria-\
-label":e},Ye(n,t)),markdown:({text:n},t)=>{let e=new us(t);return e.show(n),e.element},json:ku,text:ku};var q$=300,B$=24,R$=500,Bo=class{constructor(t,e,s){this.desk=t,this.id=e,this.on=s,this.requests=new k(t),this.reader=new k(t),this.ended=new AbortController,this.
+label":e},Ye(n,t)),markdown:({text:n},t)=>{let e=new us(t);return e.show(n),e.element},json:ku,text:ku};var B$=300,R$=24,L$=500,Bo=class{constructor(t,e,s){this.desk=t,this.id=e,this.on=s,this.requests=new k(t),this.reader=new k(t),this.ended=new AbortController,this.
 figures=new Map,this.files=new Map,this.error=a("div",{}),this.facts=new ut,this.parameters=new ut,this.values=new ut,this.series=a("div",{class:"wb-figures"}),
 this.log=it("Log axis",()=>this.drawSeries(this.run,this.points)),this.inner=a("ul",{class:"wb-list"}),this.artifacts=a("ul",{class:"wb-artifacts"}),this.notes=
 a("p",{class:"wb-prose wb-grow"}),this.tags=a("p",{class:"wb-grow"}),this.edit=w("Edit notes and tags","wb-button",()=>this.startEditing()),this.put=w("Archive",
@@ -2371,8 +2371,8 @@ values(this.blocks))c.hidden=!0;let t=a("div",{class:"wb-run-columns"},P("Run",t
 artifacts:i,notes:o,tags:r}=this.blocks;this.actions=a("div",{class:"wb-line"},this.edit,this.put);let l=[this.reader.errorBox,this.error,t,e,s,i,o,r];return a(
 "div",{class:"wb-stack wb-roomy"},...l,this.actions,this.requests.errorBox,this.editor)}refreshIfStale(){this.isStale&&this.refresh.now(),this.isStale=!1}stop(){
 this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.all([this.desk.channel.request(Rt(),"get_run",{run_id:this.id}),this.desk.channel.
-request(Rt(),"get_run_series",{run_id:this.id,max_points:q$})]);this.reader.clearError(),this.draw(t),this.points=e,this.drawSeries(t,e),await new Promise(s=>setTimeout(
-s,R$))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", with uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.
+request(Rt(),"get_run_series",{run_id:this.id,max_points:B$})]);this.reader.clearError(),this.draw(t),this.points=e,this.drawSeries(t,e),await new Promise(s=>setTimeout(
+s,L$))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", with uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.
 name}`],["Sweep",t.sweep],["Within run",t.parent_id&&this.link(t.parent_id,String(t.parent_id))],["Notebook",t.notebook],["Started",`${R(t.started_at)} by ${t.created_by}`],
 ["Took",t.ended_at&&Co(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
 join(", ")],["Archived",t.archived_at&&R(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
@@ -2383,7 +2383,7 @@ hidden=!e.length}drawError({error_code:t,error:e}){let s=`${t} ${e}`;if(s===this
 t)," ",(e??"").split(`
 `)[0])),e?.includes(`
 `)&&i.push(yt(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(
-([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:r}of s.slice(0,B$)){if(!this.figures.has(i)){let v=new zt(i,this.
+([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:r}of s.slice(0,R$)){if(!this.figures.has(i)){let v=new zt(i,this.
 ended.signal);this.figures.set(i,v),this.series.append(v.element)}let{count:l,low:c,high:h,last:d}=t.find(v=>v.name===i)??{count:o.length},u=o.filter(([,v])=>typeof v==
 "number"),f=Number.isFinite(c)?`, from ${nt(c)} to ${nt(h)}`:"",p=`${l.toLocaleString("en")} values${f}; the last is ${nt(d??o.at(-1)[1])}.`,y=this.log.box.checked&&
 u.some(([,v])=>v>0),$=v=>uu(v,{points:u,name:i,log:y}),_={columns:[r?"Step (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:p,table:_,draw:$})}}link(t,e){
@@ -2399,9 +2399,9 @@ join(", ")),s=[L("Notes, in Markdown",t),L("Tags, with commas",e)],i=a("button",
 this.editor.hidden=!0,this.drawSaid(),this.edit.focus()}async save(t,e,s){let i=e.split(/[\s,]+/).filter(Boolean),o=this.run.tags,r={run_id:this.id,notes:t,add_tags:i.
 filter(c=>!o.includes(c)),remove_tags:o.filter(c=>!i.includes(c))},l=await this.requests.run("update_run",r,s,"Saving…");l&&(this.take(l,"Saved."),this.stopEditing())}async archive(){
 let t=!this.run.archived_at,e=await this.requests.run(t?"archive_run":"restore_run",{run_id:this.id},this.put);e&&this.take({...this.run,...e},t?"The run is arc\
-hived.":"The run is restored.")}take(t,e){this.draw(t),this.on.change(t),this.desk.announce(e)}};var Ft="",L$=[[Ft,"All states"],...Object.entries(Ue)],j$=250,Ro=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,j$)},
+hived.":"The run is restored.")}take(t,e){this.draw(t),this.on.change(t),this.desk.announce(e)}};var Ft="",j$=[[Ft,"All states"],...Object.entries(Ue)],M$=250,Ro=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,M$)},
 i=(l,c)=>C(l,Ft,{class:"wb-input wb-narrow","aria-label":c,on:{change:e}}),o=(l,c)=>O("",{class:"wb-input wb-narrow","aria-label":l,placeholder:c,on:{input:s}});
-this.search=ht("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(L$,"Filter runs by state"),this.sweep=i([[Ft,"All sweeps"]],"Filter run\
+this.search=ht("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(j$,"Filter runs by state"),this.sweep=i([[Ft,"All sweeps"]],"Filter run\
 s by sweep"),this.tag=o("Filter runs by tag","Tag"),this.where=o("Conditions on metrics, with commas","loss<0.1, acc>=0.9"),this.archived=it("Archived",e);let r=[
 this.state,this.sweep,this.tag,this.where,this.archived.element];this.element=a("div",{class:"wb-line wb-run-filters"},...r)}setSweeps(t){let e=[[Ft,"All sweeps"],
 ...t.map(({name:s})=>[s,s])];this.sweep.value!==Ft&&!e.some(([s])=>s===this.sweep.value)&&e.push([this.sweep.value,this.sweep.value]),K(this.sweep,[["",e]])}choose({
@@ -2409,13 +2409,13 @@ search:t="",state:e=Ft,sweep:s=Ft,tag:i="",where:o=[],archived:r=!1}){this.searc
 sweep,[["",[[Ft,"All sweeps"],...l]]],s),this.tag.value=i,this.where.value=o.join(", "),this.archived.box.checked=r}get chosen(){let t=this.where.value.split(",").
 map(i=>i.trim()),e={search:this.search.value.trim(),state:this.state.value,sweep:this.sweep.value,tag:this.tag.value.trim()},s=Object.entries(e).filter(([,i])=>i!==
 Ft);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){let{where:t,archived:e,...s}=this.chosen;return t.
-length>0||e||Object.keys(s).length>0}};var M$={runs:"Runs",sweeps:"Sweeps"},il=50,vu=3,_u=3,D$=500,I$=m`<span class="wb-sr">Select</span>`,P$=m`<p class="wb-empty">
+length>0||e||Object.keys(s).length>0}};var D$={runs:"Runs",sweeps:"Sweeps"},il=50,vu=3,_u=3,I$=500,P$=m`<span class="wb-sr">Select</span>`,F$=m`<p class="wb-empty">
   No runs yet. Record one with <code>with wb.run(name, lr=0.1) as run: run.record(loss=0.5)</code>.
 </p>`,jo=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.mode="runs",this.shown=il,this.runs=new Map,this.rows=[],this.opened=new Map,this.
 picked=new Set,this.sort=null,this.sweepsFound=[],this.metrics=[],this.parameters=[],this.isStale=!0,this.requests=new k(this.desk),this.reading=new G(()=>this.
 read(),o=>this.requests.showError(o)),this.filters=new Ro(()=>this.restart()),this.views=new _t(this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sort}),
 apply:o=>this.apply(o)}),this.sweeps=a("div",{class:"wb-stack"}),this.comparison=new qo(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.
-modes=new tt(M$,"Show",o=>this.setMode(o)),this.element=this.section(),this.drawList=rt(this.list,i),this.drawInSweeps=rt(this.sweeps,i),t.subscribe(()=>this.onChange(),
+modes=new tt(D$,"Show",o=>this.setMode(o)),this.element=this.section(),this.drawList=rt(this.list,i),this.drawInSweeps=rt(this.sweeps,i),t.subscribe(()=>this.onChange(),
 i),i.addEventListener("abort",()=>this.stop(),{once:!0})}section(){let t=E("runs");this.summary=a("span",{class:"wb-muted wb-grow"}),this.compare=w("Compare","w\
 b-button",()=>this.compareSelected());let e=[this.compare,this.filters.element,this.views.element];for(let r of e)r.hidden=!0;this.list=a("div",{class:"wb-stack"});
 let s=a("h3",{class:"wb-heading",id:t},"Runs"),o=[a("div",{class:"wb-toolbar"},s,this.summary,this.compare,this.modes.element,this.filters.search,this.views.element),
@@ -2426,22 +2426,22 @@ stop();for(let t of this.opened.values())t.stop()}async read(){let t=this.sort?`
 pages({...this.filters.chosen,sort:t}),{sweeps:s}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(e.runs.map(o=>[
 o.id,o])),this.hasMore=e.next_cursor!==null,this.sweepsFound=s,this.filters.setSweeps(s),this.sort||(this.metrics=ks(e.runs,vu));let i=this.sort?.by.startsWith(
 Lo)?[this.sort.by.slice(Lo.length)]:[];this.parameters=[...new Set([...i,...yu(e.runs,_u)])].slice(0,_u),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(
-o,D$))}async pages(t){let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.
+o,I$))}async pages(t){let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.
 shown;)s=await this.requests.send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}setMode(t){this.mode=
-t,this.draw()}apply({sort:t,...e}){this.filters.choose(e);let i=t&&((r=>ol(r)!==null||r.startsWith(Lo)||xu(K$,0).some(({key:l})=>l===r))(t.by)?t.by:Su(t.by)),o=i?
+t,this.draw()}apply({sort:t,...e}){this.filters.choose(e);let i=t&&((r=>ol(r)!==null||r.startsWith(Lo)||xu(U$,0).some(({key:l})=>l===r))(t.by)?t.by:Su(t.by)),o=i?
 ol(i):null;o!==null&&!this.metrics.includes(o)&&(this.metrics=[o,...this.metrics].slice(0,vu)),this.sort=i?{...t,by:i}:null,this.restart()}openSweep(t){this.mode=
 "runs",this.filters.choose({sweep:t}),this.restart(),this.filters.sweep.focus()}update(t=this.enabled,e=Date.now()){this.enabled=t,this.now=e,this.isStale&&this.
 refresh(),this.draw()}draw(){let t=this.mode==="runs";if(this.modes.show(this.mode),this.list.hidden=this.filters.search.hidden=!t,this.sweeps.hidden=t,!this.isRead)
 return;t?this.drawRuns():this.drawSweeps(),this.views.element.hidden=!t||this.filters.element.hidden,this.views.update();let e=this.sweepsFound.length;this.modes.
 setLabel("sweeps",e?`Sweeps ${e.toLocaleString("en")}`:"Sweeps"),this.drawSelected()}drawRuns(){let{runs:t}=this,{isActive:e}=this.filters;this.filters.element.
-hidden=!e&&t.size===0&&this.sweepsFound.length===0,this.rows=F$([...t.values()],this.rows,this.opened);let s=this.rows.map(({id:c})=>c);this.picked=new Set(s.filter(
+hidden=!e&&t.size===0&&this.sweepsFound.length===0,this.rows=W$([...t.values()],this.rows,this.opened);let s=this.rows.map(({id:c})=>c);this.picked=new Set(s.filter(
 c=>this.picked.has(c)));let i=m`<${B} label="Show more" onClick=${()=>this.restart(this.shown+il)} />`;this.drawList(m`<${T} element=${this.filters.element} />
         <${T} element=${this.comparison.element} />
-        ${!t.size&&(e?m`<p class="wb-empty">No run matches the filters.</p>`:P$)} ${this.table()}
+        ${!t.size&&(e?m`<p class="wb-empty">No run matches the filters.</p>`:F$)} ${this.table()}
         ${this.hasMore&&i}`);let o=[...t.values()].filter(({state:c})=>c==="running").length,r=g(t.size,"run"),l=`${this.hasMore?`The first ${r}`:r}${o?` · ${o}\
  running`:""}`;b(this.summary,t.size?l:"")}table(){let{rows:t,sort:e}=this,s=u=>f=>{this.picked[f?"add":"delete"](u),this.draw()},i=({id:u})=>m`<${se} name="Select run ${u}" checked=${this.
 picked.has(u)} onChange=${s(u)} />`,{bestBy:o}=this,r=o&&{...o,id:To([...this.runs.values()],o.metric,o.which)},l={metrics:this.metrics,parameters:this.parameters},
-c=xu(l,this.now??Date.now(),r),h=[{key:"pick",label:I$,cell:i},...c],d=u=>{this.sort=u,this.restart()};return m`<${ft}
+c=xu(l,this.now??Date.now(),r),h=[{key:"pick",label:P$,cell:i},...c],d=u=>{this.sort=u,this.restart()};return m`<${ft}
       ...${{rows:t,columns:h,sort:e,opener:"name",opened:[...this.opened.keys()]}}
       class="wb-runs wb-by-need"
       hidden=${!t.length}
@@ -2453,29 +2453,29 @@ c=xu(l,this.now??Date.now(),r),h=[{key:"pick",label:I$,cell:i},...c],d=u=>{this.
     />`}toggle(t){this.opened.has(t)?(this.opened.get(t).stop(),this.opened.delete(t)):this.opened.set(t,new Bo(this.desk,t,this.waysOn())),this.draw()}waysOn(){
 return{change:t=>this.take(t),open:t=>this.open(t),compare:(t,e)=>this.comparison.show(t,e,this.bestBy)}}get bestBy(){let t=this.sort&&ol(this.sort.by);return t===
 null?null:{metric:t,which:this.sort.direction==="ascending"?"lowest":"highest"}}take(t){this.runs.has(t.id)&&this.runs.set(t.id,{...this.runs.get(t.id),...t}),this.
-draw(),this.refresh()}drawSweeps(){let t={sweeps:this.sweepsFound,announce:this.desk.announce};this.drawInSweeps(m`<${J$} ...${t} onOpen=${e=>this.openSweep(e)} />`),
+draw(),this.refresh()}drawSweeps(){let t={sweeps:this.sweepsFound,announce:this.desk.announce};this.drawInSweeps(m`<${z$} ...${t} onOpen=${e=>this.openSweep(e)} />`),
 b(this.summary,"")}drawSelected(){let t=this.mode==="runs"?this.picked.size:0;this.compare.hidden=t<2;let e=t>Zs;this.comparison.requests.busy||b(this.compare,e?
 `Compare (at most ${Zs})`:`Compare ${t}`),this.compare.setAttribute("aria-disabled",String(e))}compareSelected(){this.comparison.show([...this.picked],this.compare,
 this.bestBy)}closeComparison(){this.comparison.hide(),(this.compare.hidden?this.filters.search:this.compare).focus()}async open(t){if(!this.rows.some(s=>s.id===
 t)){let s=await this.requests.run("get_run",{run_id:t});if(!s)return;this.rows=[...this.rows,s]}this.opened.has(t)||this.toggle(t);let e=this.list.querySelector(
-`[data-row="${t}"]`);e.focus(),e.closest("tr").scrollIntoView({block:"nearest"})}};function F$(n,t,e){let s=n.map(({id:r})=>r),i=new Map([...t,...n].map(r=>[r.id,
-r])),o=-1;for(let{id:r}of t)s.includes(r)?o=s.indexOf(r):e.has(r)&&s.splice(o+=1,0,r);return s.map(r=>i.get(r))}var W$=m`<span title="The best of these runs" role="img" aria-label="Best">★ </span>`,
-al="metric:",Lo="parameter:",K$={metrics:[],parameters:[]};function Su(n){return al+n}function ol(n){return n.startsWith(al)?n.slice(al.length):null}function xu({
+`[data-row="${t}"]`);e.focus(),e.closest("tr").scrollIntoView({block:"nearest"})}};function W$(n,t,e){let s=n.map(({id:r})=>r),i=new Map([...t,...n].map(r=>[r.id,
+r])),o=-1;for(let{id:r}of t)s.includes(r)?o=s.indexOf(r):e.has(r)&&s.splice(o+=1,0,r);return s.map(r=>i.get(r))}var K$=m`<span title="The best of these runs" role="img" aria-label="Best">★ </span>`,
+al="metric:",Lo="parameter:",U$={metrics:[],parameters:[]};function Su(n){return al+n}function ol(n){return n.startsWith(al)?n.slice(al.length):null}function xu({
 metrics:n,parameters:t},e,s){let i=h=>({key:Su(h),kind:"metric",label:m`<span title=${h}>${h}</span>`,value:d=>h in d.metrics?nt(d.metrics[h]):"",cell:d=>[s&&s.
-metric===h&&s.id===d.id&&W$,nt(d.metrics[h])]}),o=h=>({key:Lo+h,kind:"parameter",label:m`<span title=${h}>${h}</span>`,value:({parameters:d})=>nt(d[h])}),r=([h])=>!t.
+metric===h&&s.id===d.id&&K$,nt(d.metrics[h])]}),o=h=>({key:Lo+h,kind:"parameter",label:m`<span title=${h}>${h}</span>`,value:({parameters:d})=>nt(d[h])}),r=([h])=>!t.
 includes(h),l=({parameters:h})=>gu(Object.fromEntries(Object.entries(h).filter(r))),c=h=>h.tags.join(", ");return[{key:"name",label:"Run",value:({id:h})=>h,cell:(h,d)=>d,
-title:U$},{key:"state",label:"State",value:({state:h})=>h,cell:H$},...t.map(o),{key:"parameters",label:"Parameters",wide:!0,optional:l,cell:l,title:l},...n.map(
+title:H$},{key:"state",label:"State",value:({state:h})=>h,cell:G$},...t.map(o),{key:"parameters",label:"Parameters",wide:!0,optional:l,cell:l,title:l},...n.map(
 i),{key:"started",label:"Started",value:({started_at:h})=>R(h)},{key:"duration",label:"Took",value:h=>Co(h,e)},{key:"tags",label:"Tags",optional:c,cell:c,title:c}]}
-function U$({name:n,notebook:t}){return[n,t].filter(Boolean).join(`
-`)}function H$({state:n}){return m`<span class="wb-state"
+function H$({name:n,notebook:t}){return[n,t].filter(Boolean).join(`
+`)}function G$({state:n}){return m`<span class="wb-state"
     ><${J} name=${Oo(n)} /><span>${Ue[n]??n}</span></span
-  >`}var rl=["completed","running","failed"],G$={running:"in_progress"},V$=m`<p class="wb-empty">
+  >`}var rl=["completed","running","failed"],V$={running:"in_progress"},J$=m`<p class="wb-empty">
   No sweeps yet. <code>%workbench sweep</code> runs a notebook with many parameters.
-</p>`;function J$({sweeps:n,onOpen:t,announce:e}){let s=i=>m`<${z$} key=${i.id} ...${{sweep:i,onOpen:t,announce:e}} />`;return m`${!n.length&&V$}
+</p>`;function z$({sweeps:n,onOpen:t,announce:e}){let s=i=>m`<${Y$} key=${i.id} ...${{sweep:i,onOpen:t,announce:e}} />`;return m`${!n.length&&J$}
     <ul class="wb-sweeps" aria-label="Sweeps">
       ${n.map(s)}
-    </ul>`}function z$({sweep:n,onOpen:t,announce:e}){let{name:s,notebook:i,created_at:o,specification:r,failed:l,running:c}=n,h=Number(r.runs)||rl.reduce((p,y)=>p+
-n[y],0),d=rl.filter(p=>n[p]).map(p=>`${n[p].toLocaleString("en")} ${p}`),u=p=>`${h?100*n[p]/h:0}%`,f=p=>m`<span class="wb-meter-part" data-state=${G$[p]??p} style=${{
+    </ul>`}function Y$({sweep:n,onOpen:t,announce:e}){let{name:s,notebook:i,created_at:o,specification:r,failed:l,running:c}=n,h=Number(r.runs)||rl.reduce((p,y)=>p+
+n[y],0),d=rl.filter(p=>n[p]).map(p=>`${n[p].toLocaleString("en")} ${p}`),u=p=>`${h?100*n[p]/h:0}%`,f=p=>m`<span class="wb-meter-part" data-state=${V$[p]??p} style=${{
 width:u(p)}} />`;return m`<li class="wb-sweep">
     <div class="wb-line">
       <${B} class="wb-link wb-cut" label=${s} onClick=${()=>t(s)} />
@@ -2483,16 +2483,16 @@ width:u(p)}} />`;return m`<li class="wb-sweep">
       <span class="wb-cut">${[g(h,"run"),...d].join(", ")}</span>
     </div>
     <div class="wb-meter" aria-hidden="true">${rl.map(f)}</div>
-    ${l>0&&!c&&m`<${Y$} name=${s} announce=${e} />`}
-  </li>`}function Y$({name:n,announce:t}){let e=`%workbench sweep --name ${n} --retry-failed`,s=`Copy the command that runs again what failed of ${n}`,i=Y(()=>me(
+    ${l>0&&!c&&m`<${X$} name=${s} announce=${e} />`}
+  </li>`}function X$({name:n,announce:t}){let e=`%workbench sweep --name ${n} --retry-failed`,s=`Copy the command that runs again what failed of ${n}`,i=Y(()=>me(
 ()=>e,s,t));return m`<div class="wb-line">
     <span class="wb-muted">Run again what failed:</span><code>${e}</code><${T} element=${i} />
-  </div>`}var Oe=new Set(["pending","claimed","in_progress"]),X$=new Set(["failed","cancelled"]),Eu="",Q$={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+  </div>`}var Oe=new Set(["pending","claimed","in_progress"]),Q$=new Set(["failed","cancelled"]),Eu="",Z$={set_priority:"task.prioritised",reassign_task:"task.reassigned",
 cancel_task:"task.cancelled"},Mo=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new k(t),this.element=a("div",{class:"wb-line wb-indented"}),this.
 confirmBox=a("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
 replaceChildren(),this.priority=null;let s=(i,o)=>w(i,"wb-button",r=>this.ask(r.currentTarget,o),`${i} task ${t}`);if(Oe.has(e.status)){this.priority=new ll(e,(r,l)=>this.
-setPriority(r,l));let i=s("Reassign…",r=>this.reassign(r)),o=s("Cancel…",r=>this.cancel(r));this.element.replaceChildren(this.priority.element,i,o)}else if(X$.
+setPriority(r,l));let i=s("Reassign…",r=>this.reassign(r)),o=s("Cancel…",r=>this.cancel(r));this.element.replaceChildren(this.priority.element,i,o)}else if(Q$.
 has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(w("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){
 if(await this.run("retry_task",{},t,"it will be tried again."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(
 s,i))}recreate({worktree:t,branch:e,status:s},i){let o={label:`Create ${t} anew and retry`,consequence:`The worktree ${t} of task ${this.id} is ${s}. It is crea\
@@ -2507,25 +2507,25 @@ value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_age
 now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(l=>Me(Pt(l,t))),i=l=>l.persona_id===e,o=l=>[l.agent_id,`${l.agent_id} · ${l.
 persona_id??"no persona"}`];return[[Eu,`Any ${e}`],...s.filter(i).map(o),...s.filter(l=>!i(l)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,r=t!=="set_priority"&&this.row.status!=="pe\
-nding",l=await this.requests.run(t,{task_id:o,...e},s);if(!l)return null;let c=Q$[t];return!c||r?this.desk.announce(`Task ${o}: ${i}`):$e(this.element,{text:`Ta\
+nding",l=await this.requests.run(t,{task_id:o,...e},s);if(!l)return null;let c=Z$[t];return!c||r?this.desk.announce(`Task ${o}: ${i}`):$e(this.element,{text:`Ta\
 sk ${o}: ${i}`,changes:[{subject:`task:${o}`,kind:c}]}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),l}},ll=class{constructor({id:t,priority:e},s){
 this.present=String(e),this.field=O(this.present,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goe\
 s first`,on:{input:()=>this.drawSet()}}),this.set=a("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.present&&
 o.trim()&&s(Number(o),this.set)};this.element=D({class:"wb-line"},{submit:i,escape:()=>this.reset(this.present)},a("span",{class:"wb-muted","aria-hidden":"true"},
 "Priority"),this.field,this.set)}update(t){this.present!==String(t)&&(this.field.value===this.present?this.reset(t):this.present=String(t),this.drawSet())}reset(t){
-this.present=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.present}};var jt={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},Z$=new Set(
-["checked","flaky","unchanged"]);function Do(n,t){let e=jt[n]??n;return n==="completed"&&Z$.has(t?.evidence)?`${e}, ${t.evidence}`:e}var tk=Object.freeze([]),ce=[
-"persona_id","plan","worktree","assigned_agent_id","session_id"];function Io(){return{text:"",state:null,...Object.fromEntries(ce.map(n=>[n,null]))}}function ek(n,t){
+this.present=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.present}};var jt={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},tk=new Set(
+["checked","flaky","unchanged"]);function Do(n,t){let e=jt[n]??n;return n==="completed"&&tk.has(t?.evidence)?`${e}, ${t.evidence}`:e}var ek=Object.freeze([]),ce=[
+"persona_id","plan","worktree","assigned_agent_id","session_id"];function Io(){return{text:"",state:null,...Object.fromEntries(ce.map(n=>[n,null]))}}function sk(n,t){
 return n.blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function Ou(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s===
 "failed"||s==="cancelled"?`#${e} (${s})`:`#${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}function xs({status:n,due:t,overdue:e}){return!t||!Oe.has(
 n)?"":e?`overdue: ${t}`:`due ${t}`}var _s=class{constructor(t){this.tasks=t,this.children=new Map,this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(
 Object.keys(jt).map(e=>[e,0])),this.facets=Object.fromEntries(ce.map(e=>[e,new Set]));for(let e of[...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.
-rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=sk(t)?this.leadingTo(this.matching(t)):null,o=[],r=(l,c)=>{let h=s((this.
+rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=nk(t)?this.leadingTo(this.matching(t)):null,o=[],r=(l,c)=>{let h=s((this.
 children.get(l)??[]).filter(d=>!i||i.has(d)));h.forEach((d,u)=>{let f=this.children.has(d),p=f&&(i!==null||!e.has(d)),y=!i||i.get(d)===!0;o.push(this.line(d,{level:c,
 place:u+1,siblings:h.length,branch:f,open:p,matches:y})),p&&r(d,c+1)})};return r(null,1),o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((l,c)=>s.get(
 c).priority-s.get(l).priority||l-c)),r={level:1,siblings:i.length,branch:!1,open:!1,matches:!0};return i.map((l,c)=>this.line(l,{...r,place:c+1}))}line(t,{level:e,
-place:s,siblings:i,branch:o,open:r,matches:l}){let{done:c,below:h}=this.below.get(t),d=this.states.get(t),u=this.waits.get(t)??tk;return{id:t,level:e,place:s,siblings:i,
-branch:o,open:r,matches:l,state:d,waits:u,done:c,below:h}}add(t){let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;Tu(this.children,e,t.id);let s=ek(
+place:s,siblings:i,branch:o,open:r,matches:l}){let{done:c,below:h}=this.below.get(t),d=this.states.get(t),u=this.waits.get(t)??ek;return{id:t,level:e,place:s,siblings:i,
+branch:o,open:r,matches:l,state:d,waits:u,done:c,below:h}}add(t){let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;Tu(this.children,e,t.id);let s=sk(
 t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of ce)this.
 facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,below:o}=this.below.get(t)??{};return{task:s.title,state:Object.keys(jt).indexOf(this.states.
 get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,agent:s.assigned_agent_id,progress:o?100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.
@@ -2534,31 +2534,31 @@ tasks.keys())t.set(e,{done:0,below:0});for(let e of this.childrenFirst()){let s=
 tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o==="cancelled"?0:1)}return t}childrenFirst(){let t=[],e=[...this.children.get(null)??[]];for(;e.
 length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}return t.reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=ce.
 filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.
-length||e.every(o=>nk(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.
-tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};function Tu(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function sk(n){return!!(n.
-text||n.state)||ce.some(t=>n[t]!==null)}function nk(n){let{id:t,title:e,persona_id:s,worktree:i,assigned_agent_id:o,plan:r,name:l}=n;return[`#${t}`,e,s,i,o,r,l].
+length||e.every(o=>ik(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.
+tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};function Tu(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function nk(n){return!!(n.
+text||n.state)||ce.some(t=>n[t]!==null)}function ik(n){let{id:t,title:e,persona_id:s,worktree:i,assigned_agent_id:o,plan:r,name:l}=n;return[`#${t}`,e,s,i,o,r,l].
 join(`
 `).toLowerCase()}var cl=["completed","in_progress","claimed","failed"],Ss=class{constructor(){this.summary=a("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 cl.map(t=>[t,a("span",{class:"wb-meter-part","data-state":t})])),this.meter=a("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;b(this.summary,
 e?o:"");let r=cl.filter(l=>t[l]).map(l=>`${t[l]} ${jt[l].toLowerCase()}`);x(this.meter,"aria-label",r.length?`${r.join(", ")} of ${g(e,"task")}`:"No task has be\
-gun");for(let l of cl)this.segments[l].style.width=`${e?100*t[l]/e:0}%`;this.meter.hidden=!s.size}};var Es=100,ik=24,Cu={warn:"warning",error:"failed"},Po=class{constructor(t){this.requests=new k(t),this.label=a("div",{class:"wb-label"}),this.earlier=w("","wb-\
+gun");for(let l of cl)this.segments[l].style.width=`${e?100*t[l]/e:0}%`;this.meter.hidden=!s.size}};var Es=100,ok=24,Cu={warn:"warning",error:"failed"},Po=class{constructor(t){this.requests=new k(t),this.label=a("div",{class:"wb-label"}),this.earlier=w("","wb-\
 link",()=>this.showEarlier()),this.lines=a("ol",{class:"wb-task-log"}),this.box=a("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=a("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
 "get_task_logs",{task_id:t,...s})).lines;this.tail=new ts(e,Es),this.refresh=new G(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Es,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
-this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<ik,o=Math.max(0,s.lines.length-
+this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<ok,o=Math.max(0,s.lines.length-
 this.limit),r=s.lines.slice(o),l=Number(e.firstElementChild?.value);l&&l!==r[0]?.id&&e.replaceChildren();let c=e.lastElementChild?.value??0;e.append(...r.filter(
-({id:d})=>d>c).map(ok));let h=g(s.lines.length,"line");b(this.label,s.complete?`Log · ${h}`:`Log · the last ${h}`),b(this.earlier,s.complete||o>=Es?`Show ${Math.
+({id:d})=>d>c).map(rk));let h=g(s.lines.length,"line");b(this.label,s.complete?`Log · ${h}`:`Log · the last ${h}`),b(this.earlier,s.complete||o>=Es?`Show ${Math.
 min(Es,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
 let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Es&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Es,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function ok({id:n,logged_at:t,agent_id:e,
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Es,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function rk({id:n,logged_at:t,agent_id:e,
 level:s,message:i}){let o=Cu[s]?[q(Cu[s]),a("span",{class:"wb-sr"},`${s}: `)]:[];return a("li",{value:n,"data-level":s},a("time",{class:"wb-muted",datetime:t,title:t},
-Tt(t)),a("span",{class:"wb-prose"},...o,a("span",{class:"wb-muted"},`${e} `),i))}var Ts=12,rk=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,ak={cancel:"this task is cancelled too",ignore:"this task goes on without it"},lk={changed:"its branch has \
-changed",checked:"its check has passed",said:"its agent says so"},ck=new Set(["waiting","running"]),hk=["#","Agent","Began","Took","Outcome"],dk={state:"wb-inde\
+Tt(t)),a("span",{class:"wb-prose"},...o,a("span",{class:"wb-muted"},`${e} `),i))}var Ts=12,ak=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,lk={cancel:"this task is cancelled too",ignore:"this task goes on without it"},ck={changed:"its branch has \
+changed",checked:"its check has passed",said:"its agent says so"},hk=new Set(["waiting","running"]),dk=["#","Agent","Began","Took","Outcome"],uk={state:"wb-inde\
 nted wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",models:"wb-task-part",messages:"wb-task-part",
 result:"wb-task-part"},Wo=class{constructor(t,e,s){this.desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new k(t),this.actions=new Mo(t,()=>this.focus()),
-this.log=new Po(t),this.facts=new ut,this.about=P("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(dk).map(([p,y])=>[p,a("div",{class:y})]));
+this.log=new Po(t),this.facts=new ut,this.about=P("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(uk).map(([p,y])=>[p,a("div",{class:y})]));
 let i=E("task");this.mark=a("span",{class:"wb-mark"}),this.title=a("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=a("span",{class:"wb-muted wb-numbe\
 r"});let{state:o,description:r,dependencies:l,subtasks:c,attempts:h,models:d,messages:u,result:f}=this.parts;this.drawModels=rt(d,s),this.drawMessages=rt(u,s),this.
 element=a("section",{class:"wb-pane wb-stack wb-roomy","aria-labelledby":i,hidden:!0},a("div",{class:"wb-pane-head"},this.mark,this.title,this.number,this.closeButton()),
@@ -2581,7 +2581,7 @@ id} ...${l} />`),this.drawFacts(t)}draw(t,e,s){this.hasChanged(t,e)&&this.parts[
 e)??"";return this.drawn.get(t)===s?!1:(this.drawn.set(t,s),!0)}waitsFor(){return this.task?this.task.blocked_by:(this.outline.waits.get(this.id)??[]).map(({id:t})=>t)}drawState(t,e){
 let{status:s,progress:i,assigned_agent_id:o,not_before:r}=t,l=e==="blocked"?this.waitsFor():[],c=s==="in_progress"||s==="claimed"&&i,h=r&&s==="pending"&&Date.parse(
 r)>Date.now(),d=this.task?.error_message;return[a("p",{},a("span",{class:"wb-strong"},Do(e,t)),...l.length?[" · waits for ",...this.links(l)]:[],o?` · ${Oe.has(
-s)?"held by":"by"} ${o}`:"",c?` · ${i} %`:"",uk(this.task)?" · being checked":"",this.task?.approval_id?" · waits for your approval":"",h?` · next attempt af\
+s)?"held by":"by"} ${o}`:"",c?` · ${i} %`:"",mk(this.task)?" · being checked":"",this.task?.approval_id?" · waits for your approval":"",h?` · next attempt af\
 ter ${Tt(r)}`:"",xs(t)&&` · ${xs(t)}`),d?gt("warning",Be(d)):null]}links(t){let e=t.slice(0,Ts).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.length>Ts?[...e,
 ` and ${t.length-Ts} more`]:e}link(t){let e=this.outline.tasks.get(t),s=jt[this.outline.states.get(t)]?.toLowerCase(),i=e?`${e.title} (${s})`:null;return a("but\
 ton",{class:"wb-link",type:"button",title:i,on:{click:()=>this.on.jump(t)}},`#${t}`)}drawDependencies(t,e){return[t.length?this.list("Waits for",t):null,e.length?
@@ -2593,20 +2593,20 @@ a("span",{class:"wb-muted"},e?.status==="in_progress"?`${e.progress} %`:jt[s]??"
 desk.store,s=g(Math.max(0,t.max_retries-t.retry_count),"retry","retries"),i=Array.isArray(t.run)?t.run.join(" "):t.run;this.about.hidden=!1,this.facts.update([[
 "Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(Ut(e,t.session_id)??t.session_id)],
 ["Part of",t.parent_task_id&&a("span",{},this.link(t.parent_task_id))],["Lease until",Oe.has(t.status)&&t.lease_expires_at&&Tt(t.lease_expires_at)],["Attempts",
-`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&ak[t.on_failure]],
-["Command",i&&a("code",{},i)],["Checked by",t.check&&a("code",{},mk(t.check))],["Done when",t.done_when&&lk[t.done_when]],["Needs",t.needs&&(Nu(t.needs)||"nothi\
+`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&lk[t.on_failure]],
+["Command",i&&a("code",{},i)],["Checked by",t.check&&a("code",{},pk(t.check))],["Done when",t.done_when&&ck[t.done_when]],["Needs",t.needs&&(Nu(t.needs)||"nothi\
 ng")],["Waits for",t.waits_for],["Holds",Oe.has(t.status)&&t.attempts.at(-1)?.leased?.devices.join(", ")],["Context",t.context_ref],["Created",`${R(t.created_at)}\
- by ${t.created_by}`],["Started",t.started_at&&R(t.started_at)],["Ended",t.completed_at&&R(t.completed_at)]])}drawAttempts(t){let e=a("tr",{},...hk.map(r=>a("th",
-{scope:"col"},r))),s=r=>r.kept&&new hl(this.desk,this.id,r),i=[...t].reverse().flatMap(r=>pk(r,s(r))),o=a("table",{class:"wb-table wb-attempts"},a("thead",{},e),
-a("tbody",{},...i));return P("Attempts",o)}drawResult(){let{result_data:t,artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":wk(t);return[i?P("Result",
-yt(i,"Copy the result",s)):null,e.length?P("Artifacts",a("ul",{class:"wb-artifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return rk.test(t)?a("li",
-{},yt(t,`Copy ${t}`,this.desk.announce)):new vs(this.desk,{name:t,op:"get_task_artifact",args:{task_id:this.id,name:t}}).element}};function uk(n){return ck.has(
-n?.attempts.at(-1)?.check?.state)}function mk(n){let t=n.run??n;return Array.isArray(t)?t.join(" "):t}function Nu(n){let t=([e,s])=>s===!0?e:s instanceof Object?
-Nu(s):`${e} ${s}`;return Object.entries(n).map(t).join(", ")}function pk(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:r}=n,l=o?U(Date.parse(o)-
+ by ${t.created_by}`],["Started",t.started_at&&R(t.started_at)],["Ended",t.completed_at&&R(t.completed_at)]])}drawAttempts(t){let e=a("tr",{},...dk.map(r=>a("th",
+{scope:"col"},r))),s=r=>r.kept&&new hl(this.desk,this.id,r),i=[...t].reverse().flatMap(r=>fk(r,s(r))),o=a("table",{class:"wb-table wb-attempts"},a("thead",{},e),
+a("tbody",{},...i));return P("Attempts",o)}drawResult(){let{result_data:t,artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":bk(t);return[i?P("Result",
+yt(i,"Copy the result",s)):null,e.length?P("Artifacts",a("ul",{class:"wb-artifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return ak.test(t)?a("li",
+{},yt(t,`Copy ${t}`,this.desk.announce)):new vs(this.desk,{name:t,op:"get_task_artifact",args:{task_id:this.id,name:t}}).element}};function mk(n){return hk.has(
+n?.attempts.at(-1)?.check?.state)}function pk(n){let t=n.run??n;return Array.isArray(t)?t.join(" "):t}function Nu(n){let t=([e,s])=>s===!0?e:s instanceof Object?
+Nu(s):`${e} ${s}`;return Object.entries(n).map(t).join(", ")}function fk(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:r}=n,l=o?U(Date.parse(o)-
 Date.parse(i)):"–",c=[e,s,R(i),l,(r??"under way").replaceAll("_"," ")],h=a("tr",{},...c.map(p=>a("td",{title:p},p))),d=n.error_message&&Be(n.error_message),u=n.
 finishing&&`Its command has ended it (${n.finishing}) and still runs.`,f=[n.error_class&&`Class: ${n.error_class}`,d,n.waits_for,u,n.problem,...Zr(n.check),t?.element].
-filter(Boolean);return[h,...f.map(fk)]}function fk(n){let e=typeof n=="string"||n.classList.contains("wb-output")?"wb-attempt-error":"wb-attempt-kept";return a(
-"tr",{class:e},a("td",{}),a("td",{colspan:4},n))}function wk(n){if(typeof n!="string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,
+filter(Boolean);return[h,...f.map(wk)]}function wk(n){let e=typeof n=="string"||n.classList.contains("wb-output")?"wb-attempt-error":"wb-attempt-kept";return a(
+"tr",{class:e},a("td",{}),a("td",{colspan:4},n))}function bk(n){if(typeof n!="string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,
 2)}catch{return n}}var Fo={open:"Hide the changes",closed:"Show the changes"},hl=class{constructor(t,e,{attempt:s,kept:i}){this.desk=t,this.of={task_id:e,attempt:s},
 this.requests=new k(t),this.toggle=w(Fo.closed,"wb-link",()=>this.onToggle(),`${Fo.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.
 files=a("div",{class:"wb-stack",hidden:!0});let o=`Kept: ${g(i.commits,"commit")}, ${g(i.files,"file")}. `,r=a("code",{},`workbench adopt ${e} ${s}`),l=a("p",{class:"\
@@ -2625,23 +2625,23 @@ let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choic
 let i=this.choices[t],[o,r]=qu[t],l=[...e].filter(Boolean).map(c=>[c,this.nameOf(t,c)]).sort((c,h)=>c[1].localeCompare(h[1],void 0,{numeric:!0}));e.has(Au)&&l.unshift(
 [Au,r]),i.hidden=e.size<2&&s===null,K(i,[["",[[Ko,o],...l]]],s??Ko)}nameOf(t,e){return t==="session_id"?Ut(this.store.tables,e)??e:e}clear(){this.search.value="",
 this.onChange({text:"",state:null,...Object.fromEntries(ce.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function Ru(n,t){let e=new Map(n.map(h=>[h,[]])),s=new Map(n.map(h=>[h,[]]));for(let[h,d]of t)e.get(h).push(d),s.get(d).push(h);let i=bk(n,e,s),o=gk(n,t,i),r=yk(
-o),l=$k(o,r),c=h=>({layer:o.depth.get(h),at:l.get(h)});return{places:new Map(n.map(h=>[h,c(h)])),edges:o.paths.map(({from:h,to:d,bends:u})=>({from:h,to:d,bends:u.
-map(c)})),layers:r.map(h=>h.filter(d=>typeof d=="number")),columns:r.length,rows:Math.max(0,...l.values())+1}}function bk(n,t,e){let s=new Map,i=new Map(n.map(r=>[
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function Ru(n,t){let e=new Map(n.map(h=>[h,[]])),s=new Map(n.map(h=>[h,[]]));for(let[h,d]of t)e.get(h).push(d),s.get(d).push(h);let i=gk(n,e,s),o=yk(n,t,i),r=$k(
+o),l=kk(o,r),c=h=>({layer:o.depth.get(h),at:l.get(h)});return{places:new Map(n.map(h=>[h,c(h)])),edges:o.paths.map(({from:h,to:d,bends:u})=>({from:h,to:d,bends:u.
+map(c)})),layers:r.map(h=>h.filter(d=>typeof d=="number")),columns:r.length,rows:Math.max(0,...l.values())+1}}function gk(n,t,e){let s=new Map,i=new Map(n.map(r=>[
 r,t.get(r).length])),o=n.filter(r=>!i.get(r));for(let r of o){s.set(r,Math.max(0,...t.get(r).map(l=>s.get(l)+1)));for(let l of e.get(r))i.set(l,i.get(l)-1),i.get(
-l)||o.push(l)}for(let r of n)!t.get(r).length&&e.get(r).length&&s.set(r,Math.min(...e.get(r).map(l=>s.get(l)))-1);return s}function gk(n,t,e){let s={depth:new Map(
+l)||o.push(l)}for(let r of n)!t.get(r).length&&e.get(r).length&&s.set(r,Math.min(...e.get(r).map(l=>s.get(l)))-1);return s}function yk(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[r,l])=>o+e.get(r)-e.get(l)-1,0);for(let[o,r]of t){let l=[];for(let c=e.get(r)+1;i<=3e3&&c<e.get(
 o);c+=1){let h=`${r}-${o}-${c}`;s.depth.set(h,c),s.keys.push(h),l.push(h)}s.paths.push({from:r,to:o,bends:l}),[r,...l].forEach((c,h)=>{let d=l[h]??o;Bu(s.right,
-c,d),Bu(s.left,d,c)})}return s}function yk({keys:n,depth:t,left:e,right:s}){let i=[];for(let l of n)(i[t.get(l)]??=[]).push(l);for(let l=0;l<i.length;l+=1)i[l]??=
+c,d),Bu(s.left,d,c)})}return s}function $k({keys:n,depth:t,left:e,right:s}){let i=[];for(let l of n)(i[t.get(l)]??=[]).push(l);for(let l=0;l<i.length;l+=1)i[l]??=
 [];let o=new Map,r=l=>l.forEach((c,h)=>o.set(c,h));i.forEach(r);for(let l=0;l<6;l+=1){let c=l%2===0;for(let h of c?i:[...i].reverse()){let d=new Map(h.map(u=>[u,
-Lu((c?e:s).get(u),o)??o.get(u)]));h.sort((u,f)=>d.get(u)-d.get(f)||o.get(u)-o.get(f)),r(h)}}return i}function $k({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((r,l)=>s.set(r,l));for(let o=0;o<6;o+=1){let r=o%2===0;for(let l of r?e:[...e].reverse()){let c=l.map(h=>Lu((r?n:t).get(h),s)??s.get(h));kk(c,l.map(h=>typeof h==
-"number"?1:.4)).forEach((h,d)=>s.set(l[d],h))}}let i=Math.min(0,...s.values());for(let[o,r]of s)s.set(o,r-i);return s}function kk(n,t){let e=0,s=t.map((o,r)=>e+=
+Lu((c?e:s).get(u),o)??o.get(u)]));h.sort((u,f)=>d.get(u)-d.get(f)||o.get(u)-o.get(f)),r(h)}}return i}function kk({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((r,l)=>s.set(r,l));for(let o=0;o<6;o+=1){let r=o%2===0;for(let l of r?e:[...e].reverse()){let c=l.map(h=>Lu((r?n:t).get(h),s)??s.get(h));vk(c,l.map(h=>typeof h==
+"number"?1:.4)).forEach((h,d)=>s.set(l[d],h))}}let i=Math.min(0,...s.values());for(let[o,r]of s)s.set(o,r-i);return s}function vk(n,t){let e=0,s=t.map((o,r)=>e+=
 r?(t[r-1]+o)/2:0),i=[];return n.forEach((o,r)=>{for(i.push({sum:o-s[r],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:l,size:c}=i.
 pop();i.at(-1).sum+=l,i.at(-1).size+=c}}),i.flatMap(({sum:o,size:r})=>Array(r).fill(o/r)).map((o,r)=>o+s[r])}function Lu(n,t){return n?.length?n.reduce((e,s)=>e+
 t.get(s),0)/n.length:null}function Bu(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function ju(n,t,e){let s=new Set;for(let i of n){if(s.size>=e)break;if(!s.has(
 i))for(let o of dl(i,t,e-s.size))s.add(o)}return[...s]}function dl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.size>=e)return[...s];s.add(o)}
-return[...s]}var ul=300,[tn,He,en,sn,Go]=[184,44,236,56,12],Ho=[.25,.35,.5,.7,.85,1,1.25,1.5],vk=4,Vo=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+return[...s]}var ul=300,[tn,He,en,sn,Go]=[184,44,236,56,12],Ho=[.25,.35,.5,.7,.85,1,1.25,1.5],_k=4,Vo=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=a("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=it("Only around the selected task",()=>this.redraw());let e=(i,o,r)=>w(
 i,"wb-button wb-compact",r,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=F("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=a("div",{class:"wb-graph-sheet"},this.lines),this.room=a("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -2660,7 +2660,7 @@ c,o,ul),d=`${t.length.toLocaleString("en")} tasks are too many to draw`;return{i
  or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??[]).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.
 outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=Ru(t,e);let{places:i,edges:o,columns:r,rows:l}=this.plan;this.size=[r*en-(en-tn)+2*Go,l*sn-(sn-He)+2*
 Go];for(let[c,h]of this.nodes)i.has(c)||this.nodes.delete(c)&&h.remove();for(let[c,h]of i)this.node(c).style.transform=`translate(${Os(h)}px, ${Cs(h)}px)`;this.
-paths=o.map(c=>F("path",{class:"wb-edge",d:xk(c,i)})),this.lines.replaceChildren(...this.paths),x(this.lines,"width",this.size[0]),x(this.lines,"height",this.size[1]),
+paths=o.map(c=>F("path",{class:"wb-edge",d:Sk(c,i)})),this.lines.replaceChildren(...this.paths),x(this.lines,"width",this.size[0]),x(this.lines,"height",this.size[1]),
 this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(t);return e||(e=a("div",{class:"wb-node",role:"option",id:E("node"),"data-id":t},a("s\
 pan",{class:"wb-mark"}),a("span",{class:"wb-node-text"},a("span",{class:"wb-title wb-cut"}),a("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.
 sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.nodes){let{title:r,progress:l,status:c}=e.get(i),h=s.get(i);o.dataset.state!==
@@ -2673,7 +2673,7 @@ zoom=t,this.sheet.style.transform=`scale(${t})`,this.room.style.width=`${this.si
 s=Ho.findIndex(l=>l>=this.zoom-.01),i=Ho[Math.max(0,Math.min(Ho.length-1,(s<0?Ho.length-1:s)+t))],[o,r]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/
 2].map(l=>l*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/2,r-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,
 borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.box.offsetWidth-s,parseFloat(t)-s],r=Math.min(1,i/this.size[0],o/this.size[1]);this.
-fitted=!0,this.scale(Math.floor(r*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.shiftKey?_k[t.key]:null,s=this.plan?.places.get(this.active),
+fitted=!0,this.scale(Math.floor(r*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.shiftKey?xk[t.key]:null,s=this.plan?.places.get(this.active),
 i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.goTo(this.closest(this.outline.dependents(this.active))),ArrowUp:()=>this.
 goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.plan.layers[0][0]),End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.
 active!==null&&this.on.open(this.active),"+":()=>this.step(1),"=":()=>this.step(1),"-":()=>this.step(-1),0:()=>this.fit()};i[t.key]&&(t.preventDefault(),e?this.
@@ -2681,28 +2681,28 @@ box.scrollBy(...e):s||!t.key.startsWith("Arrow")?i[t.key]():this.goTo(this.plan?
 return t.filter(o=>e.has(o)).sort((o,r)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(r).at-s))[0]}beside({layer:t},e){let s=this.plan.layers[t];return s[s.indexOf(this.
 active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=t.
 target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,r=new AbortController,l=h=>{
-o||=Math.hypot(h.clientX-i.clientX,h.clientY-i.clientY)>vk,o&&s.scrollTo(i.x-h.clientX,i.y-h.clientY)},c=()=>{r.abort(),!(!e||o)&&(this.active=Number(e.dataset.
+o||=Math.hypot(h.clientX-i.clientX,h.clientY-i.clientY)>_k,o&&s.scrollTo(i.x-h.clientX,i.y-h.clientY)},c=()=>{r.abort(),!(!e||o)&&(this.active=Number(e.dataset.
 id),this.on.open(this.active))};window.addEventListener("pointermove",l,{signal:r.signal}),window.addEventListener("pointerup",c,{signal:r.signal}),window.addEventListener(
-"pointercancel",()=>r.abort(),{signal:r.signal})}},_k={ArrowLeft:[-en,0],ArrowRight:[en,0],ArrowUp:[0,-sn],ArrowDown:[0,sn]};function Os({layer:n}){return Go+n*
-en}function Cs({at:n}){return Go+n*sn}function xk({from:n,to:t,bends:e},s){let i=[Os(s.get(n))+tn,Cs(s.get(n))+He/2],o=e.flatMap(c=>[[Os(c),Cs(c)+He/2],[Os(c)+tn,
+"pointercancel",()=>r.abort(),{signal:r.signal})}},xk={ArrowLeft:[-en,0],ArrowRight:[en,0],ArrowUp:[0,-sn],ArrowDown:[0,sn]};function Os({layer:n}){return Go+n*
+en}function Cs({at:n}){return Go+n*sn}function Sk({from:n,to:t,bends:e},s){let i=[Os(s.get(n))+tn,Cs(s.get(n))+He/2],o=e.flatMap(c=>[[Os(c),Cs(c)+He/2],[Os(c)+tn,
 Cs(c)+He/2]]),r=[i,...o,[Os(s.get(t)),Cs(s.get(t))+He/2]],l=r.slice(1).map(([c,h],d)=>{let[u,f]=r[d],p=(u+c)/2;return h===f?`L${c} ${h}`:`C${p} ${f} ${p} ${h} ${c}\
- ${h}`});return`M${i.join(" ")}${l.join("")}`}var Sk="implementer",Mu="",Jo=class{constructor(t,e){this.tables=t.store.tables,this.requests=new k(t),this.onDone=e,this.title=O("",{maxlength:200,required:!0,
-placeholder:"Clean the raw table"}),this.persona=C(Ot(this.tables),Sk),this.worktree=C(this.worktrees(),Mu),this.command=O("",{maxlength:1e4,placeholder:"python\
+ ${h}`});return`M${i.join(" ")}${l.join("")}`}var Ek="implementer",Mu="",Jo=class{constructor(t,e){this.tables=t.store.tables,this.requests=new k(t),this.onDone=e,this.title=O("",{maxlength:200,required:!0,
+placeholder:"Clean the raw table"}),this.persona=C(Ot(this.tables),Ek),this.worktree=C(this.worktrees(),Mu),this.command=O("",{maxlength:1e4,placeholder:"python\
  scripts/clean.py"}),this.description=st("",3,{placeholder:"What is to be done, and when it is done"}),this.submit=a("button",{class:"wb-button wb-primary",type:"\
 submit"},"Create"),this.element=this.build()}build(){let t=()=>this.onDone(null),e=[L("Title",this.title),L("Persona",this.persona),L("Worktree",this.worktree)];
 return D({class:"wb-box wb-stack wb-roomy","aria-label":"New task"},{submit:()=>this.run(),escape:t},a("div",{class:"wb-fields wb-fields-3"},...e),L("Command th\
 at does it (optional; else an agent decides how)",this.command),L("Description (optional)",this.description),et(this.submit,t),this.requests.errorBox)}worktrees(){
 return[[Mu,"None"],...Tn(this.tables)]}update(){K(this.persona,[["",Ot(this.tables)]]),K(this.worktree,[["",this.worktrees()]])}focus(){this.title.focus()}async run(){
 let t={title:this.title.value.trim(),persona_id:this.persona.value,target_worktree:this.worktree.value||null,run:this.command.value.trim()||null,description:this.
-description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var Ce=28,Du=36,Ek=8,Iu=12,ml={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},zo=class{constructor(t){
+description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var Ce=28,Du=36,Tk=8,Iu=12,ml={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},zo=class{constructor(t){
 this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new En(ml,()=>t.sort()),this.sizer=a("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=a("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(ml).length},a("div",{class:"\
-wb-grid-head",role:"rowgroup"},Ok(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
+wb-grid-head",role:"rowgroup"},Ck(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
 t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*Ce}px`,x(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-Ce)-Ek,this.lines.length-Du)),e=Math.min(t+Du,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new pl().element).row);let s=new Set;
+Ce)-Tk,this.lines.length-Du)),e=Math.min(t+Du,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new pl().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let r=this.pool[o%this.pool.length];s.add(r),r.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);x(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
@@ -2725,14 +2725,14 @@ drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY
 matches),x(i,"aria-rowindex",e+2),x(i,"aria-level",t.level),x(i,"aria-posinset",t.place),x(i,"aria-setsize",t.siblings),x(i,"aria-expanded",t.branch?t.open:null),
 x(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),b(this.title,e.title),x(this.title,"title",e.title),b(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(q(t.state))),b(this.label,Do(t.state,e));let s=t.waits.length?Ou(t.waits):Tk(e),i=[xs(e),s].filter(Boolean).join(" · ");b(this.reason,
+this.mark.replaceChildren(q(t.state))),b(this.label,Do(t.state,e));let s=t.waits.length?Ou(t.waits):Ok(e),i=[xs(e),s].filter(Boolean).join(" · ");b(this.reason,
 i),x(this.reason,"title",i||null)}drawProgress(t,e){let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*
 100),o=t.branch||i>0||e.status==="in_progress"||e.status==="claimed";this.bar.classList.toggle("wb-not-begun",!o),this.bar.classList.toggle("wb-given-up",e.status===
-"failed"||e.status==="cancelled"),this.fill.style.width=`${i}%`;let r=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";b(this.amount,r)}};function Tk({status:n,
+"failed"||e.status==="cancelled"),this.fill.style.width=`${i}%`;let r=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";b(this.amount,r)}};function Ok({status:n,
 error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t?.split(`
-`,1)[0]??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function Ok(n){
+`,1)[0]??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>Date.now()?`attempt ${i} after ${Tt(s)}`:i>1&&e>0?`attempt ${i}`:""}function Ck(n){
 let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ml).map(s=>n.heading(s,"div",t(s)));return a("div",{class:"wb-grid-columns",role:"row",
-"aria-rowindex":1},...e)}function Ge(n,...t){return a("div",{class:`wb-cell wb-col-${n}`,role:"gridcell"},...t)}var Pu={tree:"Tree",list:"By priority",graph:"Graph"},Ck=120,Yo=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=Io(),this.collapsed=new Set,
+"aria-rowindex":1},...e)}function Ge(n,...t){return a("div",{class:`wb-cell wb-col-${n}`,role:"gridcell"},...t)}var Pu={tree:"Tree",list:"By priority",graph:"Graph"},Nk=120,Yo=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=Io(),this.collapsed=new Set,
 this.mode="tree",this.toOpen=null,this.form=null,this.outline=new _s(t.tables.tasks);let o={toggle:(l,c)=>this.toggle(l,c),open:l=>this.open(l),move:l=>this.follow(
 l),sort:()=>this.draw()};this.grid=new zo(o),this.graph=new Vo(o),this.progress=new Ss,this.modes=new tt(Pu,"Show tasks as",l=>this.setMode(l)),this.filters=new Uo(
 t,l=>this.setFilter(l),()=>this.view.focus());let r={store:t,channel:e,announce:s};this.desk=r,this.views=new _t(r,"tasks",{read:()=>this.state(),apply:l=>this.
@@ -2755,35 +2755,35 @@ t in Pu?t:"tree",this.grid.sorting.set(e),this.filters.search.value=s.text??"",t
 this.grid.select(this.grid.active)}toggle(t,e){e?this.collapsed.delete(t):this.collapsed.add(t),this.draw()}setFilter(t){Object.assign(this.filter,t),this.filters.
 update(this.outline,this.filter),this.grid.element.scrollTop=0,this.announce(`${g(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.toOpen=
 null,this.grid.active=t,this.main.classList.add("wb-open"),this.details.show(t,this.outline),this.draw(),this.grid.select(t)}follow(t){this.grid.active=t,this.details.
-id!==null&&(clearTimeout(this.following),this.following=setTimeout(()=>this.details.id!==null&&this.details.show(t,this.outline),Ck))}jump(t){let e=this.outline.
+id!==null&&(clearTimeout(this.following),this.following=setTimeout(()=>this.details.id!==null&&this.details.show(t,this.outline),Nk))}jump(t){let e=this.outline.
 tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}showFailed(){this.filters.
 search.value="",this.setFilter({...Io(),state:"failed"})}openForm(){if(!this.form){let t=new Jo(this.desk,e=>this.onForm(t,e));this.form=t,this.formBox.append(t.
 element)}this.form.focus()}onForm(t,e){e&&this.announce(`Task ${e.id} was created.`),this.form===t&&(this.form=null,this.formBox.replaceChildren(),this.newButton.
 focus(),e&&(this.toOpen=e.id,this.update(this.outline)))}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-open"),this.view?.
 focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),this.
 close())}};function Fu({desk:n,call:t}){let e=I(n),[s,i]=N(null),o=H(t);o.current=t,M(()=>{let c=h=>{e.clearError(),o.current===t&&i(h)};e.send("get_tool_call",{call_id:t.
-call_id}).then(c,h=>e.showError(h))},[t]);let r=ue(()=>Nk(s,n.announce),[s]),l={label:"Cancel the call",working:"Cancelling…",act:()=>e.run("cancel_tool_call",
+call_id}).then(c,h=>e.showError(h))},[t]);let r=ue(()=>Ak(s,n.announce),[s]),l={label:"Cancel the call",working:"Cancelling…",act:()=>e.run("cancel_tool_call",
 {call_id:t.call_id}),onDone:()=>n.announce(`${t.tool_name} is cancelled.`)};return m`<div class="wb-stack wb-roomy">
-    <${Vt} facts=${Ak(t)} />
+    <${Vt} facts=${qk(t)} />
     ${!t.ended_at&&m`<${pt} ...${l} />`}
     <${T} element=${e.errorBox} />
     <div class="wb-stack">${r.map(c=>m`<${T} element=${c} />`)}</div>
-  </div>`}function Nk(n,t){if(!n)return[];let e=P("Arguments",Jt(n.arguments,"Copy the arguments",t));return!n.ended_at||n.result===null?[e]:[e,P("Result",a("di\
-v",{class:"wb-stack"},...Hn(n.result,t)))]}function Ak(n){return[["Requested",R(n.requested_at)],["Waited",n.wait_ms>0&&U(n.wait_ms)],["Progress",bi(n)],["Error",
-n.error_code],["Task",n.task_id&&`${n.task_id}, attempt ${n.attempt}`],["Tokens",n.input_tokens!==null&&qk(n)],["Cost",typeof n.cost_usd=="number"&&Bt(n.cost_usd)],
-["Version",n.version],["Id",n.call_id]]}function qk({input_tokens:n,output_tokens:t}){return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} writ\
-ten`}var Bk=50,Rk=200,Lk=1e3,Qt="",jk=[[Qt,"All sources"],["local","Run here"],["mcp","MCP servers"]],Mk=[[Qt,"All states"],["open","Not ended"],...Object.entries(Sa)],
+  </div>`}function Ak(n,t){if(!n)return[];let e=P("Arguments",Jt(n.arguments,"Copy the arguments",t));return!n.ended_at||n.result===null?[e]:[e,P("Result",a("di\
+v",{class:"wb-stack"},...Hn(n.result,t)))]}function qk(n){return[["Requested",R(n.requested_at)],["Waited",n.wait_ms>0&&U(n.wait_ms)],["Progress",bi(n)],["Error",
+n.error_code],["Task",n.task_id&&`${n.task_id}, attempt ${n.attempt}`],["Tokens",n.input_tokens!==null&&Bk(n)],["Cost",typeof n.cost_usd=="number"&&Bt(n.cost_usd)],
+["Version",n.version],["Id",n.call_id]]}function Bk({input_tokens:n,output_tokens:t}){return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} writ\
+ten`}var Rk=50,Lk=200,jk=1e3,Qt="",Mk=[[Qt,"All sources"],["local","Run here"],["mcp","MCP servers"]],Dk=[[Qt,"All states"],["open","Not ended"],...Object.entries(Sa)],
 Wu={name:Qt,agent_id:Qt,source:Qt,state:Qt},Xo=class{constructor(t,e){this.desk=t,this.requests=new k(t),this.earlier=new k(t),this.list=new Qo,this.filters=Wu,
 this.opened=new Map,this.isStale=!0;let s=i=>this.requests.showError(i);this.reading=new G(()=>this.read(),s),this.views=new _t(t,"tool_calls",{read:()=>this.filters,
-apply:i=>this.filter({...Wu,...i})}),this.element=a("div",{class:"wb-stack"}),t.store.subscribe(()=>this.onChange(),e),this.polling=new dt(this.element,Lk,()=>this.
+apply:i=>this.filter({...Wu,...i})}),this.element=a("div",{class:"wb-stack"}),t.store.subscribe(()=>this.onChange(),e),this.polling=new dt(this.element,jk,()=>this.
 readProgress(),s,e),e.addEventListener("abort",()=>this.reading.stop(),{once:!0})}get isShown(){return this.element.checkVisibility()}onChange(){this.desk.store.
 concernsAny("tool_call")&&(this.isStale=!0),this.isStale&&this.isShown&&this.refresh()}refresh(){this.isStale=!1,this.reading.now()}filter(t){this.filters={...this.
 filters,...t},this.list=new Qo,this.draw(),this.refresh()}async read(){let{list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.
 list)return;let s=t.openBesides(e.calls).length>0,{calls:i}=s?await this.requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&(t.takeNewest(
-e),s&&await this.readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,Rk)))}async readProgress(){let{list:t}=this;
+e),s&&await this.readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,Lk)))}async readProgress(){let{list:t}=this;
 if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));this.
 requests.clearError(),t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("\
-get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.filters).filter(([,s])=>s!==Qt);return{limit:Bk,...Object.fromEntries(
+get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.filters).filter(([,s])=>s!==Qt);return{limit:Rk,...Object.fromEntries(
 e),...t}}showEarlier(){return this.earlier.run("list_tool_calls",this.filtered({cursor:this.list.cursor}))}takeEarlier(t,e){t===this.list&&(t.takeEarlier(e),this.
 draw())}update(t,e){this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){this.views.update();let{list:t}=this;for(let h of this.opened.keys())t.calls.has(
 h)&&this.opened.set(h,t.calls.get(h));let e=[...t.calls].filter(([,h])=>this.matches(h)),s=[...new Map([...e,...this.opened])].sort(([h],[d])=>h<d?1:-1),r=Object.
@@ -2797,29 +2797,29 @@ w earlier calls",working:"Working…",act:()=>this.showEarlier(),onDone:h=>this.
 filters[s],onChoose:o}},e=[[Qt,"All agents"],...wc(this.desk.store.tables)];return m`<div class="wb-line">
       <${Sn} ...${t("name","tool")} placeholder="All tools" />
       <${It} ...${t("agent_id","agent")} options=${e} />
-      <${It} ...${t("source","source")} options=${jk} />
-      <${It} ...${t("state","state")} options=${Mk} />
+      <${It} ...${t("source","source")} options=${Mk} />
+      <${It} ...${t("state","state")} options=${Dk} />
       <span class="wb-grow" />
       <${T} element=${this.views.element} />
-    </div>`}table(t){let{desk:e}=this,s=[...this.opened.keys()],i={class:"wb-calls wb-by-need",rows:t,columns:Dk(this.now),opener:"tool",opened:s};return m`<${ft}
+    </div>`}table(t){let{desk:e}=this,s=[...this.opened.keys()],i={class:"wb-calls wb-by-need",rows:t,columns:Ik(this.now),opener:"tool",opened:s};return m`<${ft}
       ...${i}
       id=${({call_id:o})=>o}
       name=${({tool_name:o})=>o}
       detail=${o=>m`<${Fu} desk=${e} call=${o} />`}
       onOpen=${o=>this.toggle(o)}
     />`}toggle(t){this.opened.delete(t)||this.opened.set(t,this.list.calls.get(t)),this.draw()}matches({state:t,ended_at:e}){let s=this.filters.state;return s===
-Qt||t===s||s==="open"&&!e}};function Dk(n){let t=({duration_ms:e,state:s,started_at:i})=>e??(s==="running"?Math.max(0,n-Date.parse(i)):null);return[{key:"time",
-label:"Time",cell:({requested_at:e})=>Tt(e),title:({requested_at:e})=>R(e)},{key:"tool",label:"Tool",cell:Pk},{key:"origin",label:"Source",cell:e=>m`<${yi} of=${e} />`},
-{key:"caller",label:"Called by",cell:({agent_id:e,caller:s})=>e??s},{key:"state",label:"State",cell:Fk},{key:"about",label:"Arguments or error",wide:!0,cell:Ku,
-title:Ku},{key:"took",label:"Took",cell:e=>t(e)===null?"":U(t(e))}]}function Ku({error_code:n,tool_input:t,tool_result:e}){if(!n)return t==="{}"?"":Q(t);let s=Ik(
-e);return Q(s.includes(n)?s:`${n}: ${s}`)}function Ik(n){try{let t=JSON.parse(n??"");return typeof t=="string"?t:n}catch{return(n??"").replace(/^"/,"")}}function Pk(n,t){
-let e=n.state==="running"?bi(n):null;return m`<div class="wb-line">${t}<span class="wb-muted wb-cut">${e}</span></div>`}function Fk({state:n}){return m`<span class="wb-state"
+Qt||t===s||s==="open"&&!e}};function Ik(n){let t=({duration_ms:e,state:s,started_at:i})=>e??(s==="running"?Math.max(0,n-Date.parse(i)):null);return[{key:"time",
+label:"Time",cell:({requested_at:e})=>Tt(e),title:({requested_at:e})=>R(e)},{key:"tool",label:"Tool",cell:Fk},{key:"origin",label:"Source",cell:e=>m`<${yi} of=${e} />`},
+{key:"caller",label:"Called by",cell:({agent_id:e,caller:s})=>e??s},{key:"state",label:"State",cell:Wk},{key:"about",label:"Arguments or error",wide:!0,cell:Ku,
+title:Ku},{key:"took",label:"Took",cell:e=>t(e)===null?"":U(t(e))}]}function Ku({error_code:n,tool_input:t,tool_result:e}){if(!n)return t==="{}"?"":Q(t);let s=Pk(
+e);return Q(s.includes(n)?s:`${n}: ${s}`)}function Pk(n){try{let t=JSON.parse(n??"");return typeof t=="string"?t:n}catch{return(n??"").replace(/^"/,"")}}function Fk(n,t){
+let e=n.state==="running"?bi(n):null;return m`<div class="wb-line">${t}<span class="wb-muted wb-cut">${e}</span></div>`}function Wk({state:n}){return m`<span class="wb-state"
     ><${J} name=${md(n)} /><span>${Sa[n]??n}</span></span
   >`}var Qo=class{constructor(){this.calls=new Map,this.cursor=null}takeNewest({calls:t,next_cursor:e}){(!t.some(({call_id:i})=>this.calls.has(i))||!this.calls.
 size)&&(this.calls=new Map,this.cursor=e),this.put(t)}takeEarlier({calls:t,next_cursor:e}){this.put(t),this.cursor=e}refresh(t){this.put(t.filter(({call_id:e})=>this.
 calls.has(e)))}openBesides(t){let e=new Set(t.map(({call_id:s})=>s));return[...this.calls.values()].filter(s=>!s.ended_at&&!e.has(s.call_id))}put(t){for(let e of t)
-this.calls.set(e.call_id,e)}};var Uu=50,nn="",Hu={kind:null,server:nn,text:""},Wk=[{key:"tool",label:"Tool",value:({name:n})=>n,title:({title:n})=>n,cell:(n,t)=>t},{key:"origin",label:"Sourc\
-e",value:Ea,cell:n=>m`<${yi} of=${n} />`},{key:"hints",label:"Effects",value:Uk},{key:"about",wide:!0,label:"Description",cell:({problem:n,description:t})=>n?`C\
+this.calls.set(e.call_id,e)}};var Uu=50,nn="",Hu={kind:null,server:nn,text:""},Kk=[{key:"tool",label:"Tool",value:({name:n})=>n,title:({title:n})=>n,cell:(n,t)=>t},{key:"origin",label:"Sourc\
+e",value:Ea,cell:n=>m`<${yi} of=${n} />`},{key:"hints",label:"Effects",value:Hk},{key:"about",wide:!0,label:"Description",cell:({problem:n,description:t})=>n?`C\
 annot be called now: ${n}`:t}],Zo=class{constructor(t){this.desk=t,this.filters=Hu,this.opened=[],this.search=ht("Filter tools","Filter tools by name, descripti\
 on or server",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),this.element=a("div",{class:"wb-stack"})}get tools(){return[...this.desk.store.
 tables.catalogue.values()].filter(({name:t})=>t).sort(pd)}summary(){if(!this.desk.store.loaded.has("catalogue"))return"";let t=this.count();return`${g(t,"tool")}\
@@ -2834,19 +2834,19 @@ let e=[...new Set(t.map(({server:o})=>o).filter(Boolean))];if(!e.length)return n
 o,o])],value:this.filters.server};return m`<${It} ...${i} onChoose=${o=>this.filter({server:o})} />`}empty(t){if(!t)return m`<p class="wb-empty">There are no tools yet.</p>`;
 let e=m`<${B} class="wb-link" label="Show all" onClick=${()=>this.clear()} />`;return m`<p class="wb-empty">No tool matches the filters. ${e}</p>`}table(t){let{
 desk:e,enabled:s,filters:i,opened:o}=this;return m`<${ft}
-      ...${{class:"wb-tools wb-by-need",rows:t,columns:Wk,step:Uu,filters:i,opened:o,name:({name:l})=>l}}
+      ...${{class:"wb-tools wb-by-need",rows:t,columns:Kk,step:Uu,filters:i,opened:o,name:({name:l})=>l}}
       rowClass=${({problem:l})=>l?"wb-unavailable":""}
-      detail=${l=>m`<${Kk} ...${{tool:l,desk:e,enabled:s}} />`}
+      detail=${l=>m`<${Uk} ...${{tool:l,desk:e,enabled:s}} />`}
       onOpen=${l=>this.toggle(l)}
       onGone=${()=>this.search.focus()}
       onSort=${()=>this.filter({})}
     />`}toggle(t){this.opened=this.opened.includes(t)?this.opened.filter(e=>e!==t):[...this.opened,t],this.update(this.enabled)}filter(t){this.filters={...this.
 filters,...t},this.update(this.enabled);let e=this.tools.filter(s=>Gu(s,this.filters)).length;this.desk.announce(`${g(Math.min(e,Uu),"tool")} shown.`)}clear(){this.
-search.value="",this.filter(Hu),this.search.focus()}};function Kk({tool:n,desk:t,enabled:e}){let s=Y(()=>new gs(n,t));return M(()=>s.update(n,e)),M(()=>()=>s.stop(),
+search.value="",this.filter(Hu),this.search.focus()}};function Uk({tool:n,desk:t,enabled:e}){let s=Y(()=>new gs(n,t));return M(()=>s.update(n,e)),M(()=>()=>s.stop(),
 []),m`<${T} element=${s.element} />`}function Gu({name:n,title:t,description:e,kind:s,server:i},{kind:o,server:r,text:l}){if(o!==null&&s!==o||r!==nn&&i!==r)return!1;
 let c=[n,t,e,i].join(`
-`).toLowerCase();return l.split(/\s+/).every(h=>c.includes(h))}function Uk({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var Hk={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},tr=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new k(t),this.
-name=O("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Hk,null,2);this.config=st(i,8,{required:!0}),this.submit=a("button",{class:"wb-b\
+`).toLowerCase();return l.split(/\s+/).every(h=>c.includes(h))}function Hk({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var Gk={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},tr=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new k(t),this.
+name=O("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Gk,null,2);this.config=st(i,8,{required:!0}),this.submit=a("button",{class:"wb-b\
 utton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),r="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://ser\
 vice/name.";this.element=D({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:L("Name",this.name),
 L("Configuration (JSON)",this.config),a("p",{class:"wb-label"},r),et(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
@@ -2855,42 +2855,42 @@ try{let t=Yt(this.config.value),e=t?.mcpServers??t,[[s,i]=[],...o]=Object.entrie
 name??(this.name.value.trim()||(r?s:"")),config:r?i:e}}catch(t){return this.requests.showError(Object.assign(t,{code:"INVALID_ARGUMENTS"})),this.config.focus(),
 null}}};var er=class{constructor(t){this.desk=t,this.element=a("div",{class:"wb-stack"})}get servers(){return[...this.desk.store.tables.servers.values()].filter(({name:t})=>t)}failing(){
 return this.servers.filter(({state:t})=>t==="failed"||t==="invalid").length}update(t){let{desk:e}=this,s=this.servers.sort((r,l)=>ne(r.name,l.name)),i=e.store.tables.
-servers.get("")?.error.message??null,o=!s.length&&i===null&&e.store.loaded.has("servers");X(m`<${Gk} ...${{desk:e,servers:s,problem:i,isEmpty:o,enabled:t}} />`,
-this.element)}};function Gk({desk:n,servers:t,problem:e,isEmpty:s,enabled:i}){let[o,r]=N(!1),l=H(null),c=H(null),h=()=>c.current.firstChild.focus();Re(l,h);let d=y=>m`<${B} ...${y} label="Add a server…" onClick=${()=>r(
+servers.get("")?.error.message??null,o=!s.length&&i===null&&e.store.loaded.has("servers");X(m`<${Vk} ...${{desk:e,servers:s,problem:i,isEmpty:o,enabled:t}} />`,
+this.element)}};function Vk({desk:n,servers:t,problem:e,isEmpty:s,enabled:i}){let[o,r]=N(!1),l=H(null),c=H(null),h=()=>c.current.firstChild.focus();Re(l,h);let d=y=>m`<${B} ...${y} label="Add a server…" onClick=${()=>r(
 !0)} />`,u=y=>{r(!1),h(),y&&n.announce(`${y.name} is added: ${y.state}.`)},f="No MCP servers yet. The tools of a server can be called by the agents that you gra\
-nt them, and in the chat.",p=y=>m`<${Jk} key=${y.name} ...${{desk:n,server:y,enabled:i}} />`;return m`<div ref=${c} class="wb-line">${d()}</div>
+nt them, and in the chat.",p=y=>m`<${zk} key=${y.name} ...${{desk:n,server:y,enabled:i}} />`;return m`<div ref=${c} class="wb-line">${d()}</div>
     ${o&&m`<${Ju} desk=${n} server=${null} onDone=${u} />`}
     ${e!==null&&m`<p class="wb-message">${e}</p>`}
     ${s&&m`<p class="wb-empty">${f} ${d({class:"wb-link"})}</p>`}
     <ul ref=${l} class="wb-entries" aria-label="MCP servers">
       ${t.map(p)}
     </ul>`}var Vu={ready:["Ready","completed"],starting:["Starting","in_progress"],failed:["Down","failed"],stopped:["Stopped","pending"],disabled:["Switched of\
-f","cancelled"],untrusted:["Waits for your trust","shield"],refused:["Refused","cancelled"],invalid:["Invalid","warning"]},Vk=new Set(["disabled","untrusted","r\
-efused","invalid"]);function Jk({desk:n,server:t,enabled:e}){let{name:s,state:i,target:o,tools:r}=t,[l,c]=N(!1),[h,d]=N(!1),u=I(n),{question:f,ask:p}=be(),y=async(S,A={})=>{
+f","cancelled"],untrusted:["Waits for your trust","shield"],refused:["Refused","cancelled"],invalid:["Invalid","warning"]},Jk=new Set(["disabled","untrusted","r\
+efused","invalid"]);function zk({desk:n,server:t,enabled:e}){let{name:s,state:i,target:o,tools:r}=t,[l,c]=N(!1),[h,d]=N(!1),u=I(n),{question:f,ask:p}=be(),y=async(S,A={})=>{
 d(!0);let j=await u.run(S,{name:s,...A});return d(!1),j},[$,_]=Vu[i]??[i,"question"],v={desk:n,server:t,enabled:e&&!h,run:y,ask:p};return m`<li>
     <div class="wb-entry wb-server">
       <${B} class="wb-opener" label=${s} aria-expanded=${l} onClick=${()=>c(!l)} />
       <span class="wb-state wb-server-state"><${J} name=${_} /><span>${$}</span></span>
       <code class="wb-muted wb-grow wb-cut" title=${o}>${o}</code>
       <span class="wb-muted">${i==="ready"&&g(r.length,"tool")}</span>
-      <span class="wb-entry-actions"><${zk} ...${v} /></span>
+      <span class="wb-entry-actions"><${Yk} ...${v} /></span>
     </div>
     <div class="wb-stack">
-      <div>${Xk(t).map(S=>m`<${Yk} text=${S} />`)}</div>
+      <div>${Qk(t).map(S=>m`<${Xk} text=${S} />`)}</div>
       ${f}
       <${T} element=${u.errorBox} />
-      ${l&&m`<${Qk} server=${t} />`}
+      ${l&&m`<${Zk} server=${t} />`}
     </div>
-  </li>`}function Ju({desk:n,server:t,onDone:e}){let s=Y(()=>new tr(n,t,e));return M(()=>s.focus(),[]),m`<${T} element=${s.element} />`}function zk({desk:n,server:t,
+  </li>`}function Ju({desk:n,server:t,onDone:e}){let s=Y(()=>new tr(n,t,e));return M(()=>s.focus(),[]),m`<${T} element=${s.element} />`}function Yk({desk:n,server:t,
 enabled:e,run:s,ask:i}){let{name:o,state:r}=t,l=y=>n.announce(`${o}: ${Vu[y.state]?.[0]??y.state}.`),c=r==="disabled",h={label:c?"Switch on":"Switch off",working:c?
 "Starting…":"Stopping…",act:()=>s("update_tool_server",{enabled:c}),onDone:l},d={label:"Restart",working:"Restarting…",act:()=>s("restart_tool_server"),onDone:l},
 u={form:Ju,desk:n,server:t},f={label:`Remove ${o}`,working:"Removing…",consequence:"Its configuration is removed, and its tools can be called no more.",act:()=>s(
 "remove_tool_server"),onDone:()=>n.announce(`${o} is removed.`)},p=(y,$,_=B)=>{let v={class:"wb-link wb-quiet",label:y,name:`${y} ${o}`,disabled:!e};return m`<${_} key=${y} ...${v} ...${$} />`};
-return m`${!Vk.has(r)&&p("Restart",d,pt)}
+return m`${!Jk.has(r)&&p("Restart",d,pt)}
   ${p(h.label,{...h,key:"use"},pt)}
   ${p("Edit…",{onClick:y=>i(y,u)})}
-  ${p("Remove…",{onClick:y=>i(y,f)})}`}function Yk({text:n}){return m`<div class="wb-message"><${J} name="warning" /><span>${n}</span></div>`}function Xk({problem:n,
-state:t,warnings:e=[]}){return[...n?[`${n}${t==="untrusted"?" The question is in the inbox.":""}`]:[],...e]}function Qk({server:n}){let{about:t,confined:e,restarts:s,
+  ${p("Remove…",{onClick:y=>i(y,f)})}`}function Xk({text:n}){return m`<div class="wb-message"><${J} name="warning" /><span>${n}</span></div>`}function Qk({problem:n,
+state:t,warnings:e=[]}){return[...n?[`${n}${t==="untrusted"?" The question is in the inbox.":""}`]:[],...e]}function Zk({server:n}){let{about:t,confined:e,restarts:s,
 tools:i,left_out:o,tool_problems:r,log:l}=n,c=[["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&V(i,30)],[
 "Left out",o>0&&`${g(o,"tool")}: ${r.join("; ")}`]],h=m`<div>
     <div class="wb-label">Standard error</div>
@@ -2909,12 +2909,12 @@ this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i
 target:s,state:i,conflicts:o,steps:r}=t;this.name=e;let l={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(l)return this.onDone(l),!1;let c=o.map(u=>a("li",{},a("code",{class:"wb-wrap"},u))),h=c.
 length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=gt(c.length?"warning":"completed",`${s} is being merged into ${e}. ${h}`);
-return this.lead.replaceChildren(d,a("ul",{class:"wb-list"},...c)),this.steps.replaceChildren(...r.map(u=>a("li",{},...ct(u)))),this.steps.hidden=!c.length,!0}};var Zk={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Ns=new Set(
-["awaiting","failing","checking"]),tv=new Set(["pending","claimed","in_progress"]),ev=new Set(["claimed","in_progress"]);function wl(n,t){if(n.status==="integra\
+return this.lead.replaceChildren(d,a("ul",{class:"wb-list"},...c)),this.steps.replaceChildren(...r.map(u=>a("li",{},...ct(u)))),this.steps.hidden=!c.length,!0}};var tv={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Ns=new Set(
+["awaiting","failing","checking"]),ev=new Set(["pending","claimed","in_progress"]),sv=new Set(["claimed","in_progress"]);function wl(n,t){if(n.status==="integra\
 ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=ke(n,t);if(!e)return"active";let s=os(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function ir(n,t){return t==="queued"?`Queued, ${ze(n.queue_place)}`:Zk[t]}function zu(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+"passed"?"awaiting":s}function ir(n,t){return t==="queued"?`Queued, ${ze(n.queue_place)}`:tv[t]}function zu(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
 tasks:0}).get(i);for(let i of n.agents.values()){let o=Pt(i,t);i.worktree&&Me(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
-!i.worktree||!tv.has(i.status)||(s(i.worktree).tasks+=1,ev.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
+!i.worktree||!ev.has(i.status)||(s(i.worktree).tasks+=1,sv.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
 {agents:new Set,tasks:0}}function on(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
 s])]}function or(n){let t=new Map;for(let[i,o]of on(n)){let r=o.join(`
 `);t.set(r,{files:o,others:[...t.get(r)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${V(o,6)} in ${V(i,4)}`,s=[...t.values()].map(e);return n.problem?
@@ -2922,19 +2922,19 @@ s])]}function or(n){let t=new Map;for(let[i,o]of on(n)){let r=o.join(`
 ve`:"",h=s===1?"It is":"They are",d=`${g(s,"uncommitted file")}: ${V(i,5,s)}`,u=c?`The branch ${r} is deleted, with ${c}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${r} is deleted; ${l} has all its commits.`;return[s?`${d}. ${h} first saved to a bundle in .aiswarm/\
 trash/.`:"It has no uncommitted files.",e?u:`The branch ${r} is kept${c?`, with its ${c}`:""}.`,t.length?`${V(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var sv=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),nv=new Set(["queued","integrating","closed"]),As=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+Boolean)}var nv=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),iv=new Set(["queued","integrating","closed"]),As=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new k(t),this.review=w("","wb-button wb-compact",e.open),this.request=w("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=w("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=w("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=w("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=a("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=a("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:r,integration_target:l}=t,
-c=Ns.has(e),h=c&&Gs(t,ke(t,this.desk.store.tables)),d=nv.has(e);b(this.review,c&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+c=Ns.has(e),h=c&&Gs(t,ke(t,this.desk.store.tables)),d=iv.has(e);b(this.review,c&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!h&&!t.conflicts?.length),this.requests.busy||b(this.request,h?"Request again":"Request integration"),x(this.update,"title",`Merge ${g(r??
 0,"commit")} of ${l} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=c&&!h||d||!o,this.update.hidden=d||!r||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let u of[this.review,this.request,this.resolve,this.discard])x(u,
 "aria-label",`${u.textContent} ${i}`);x(this.update,"aria-label",`Update ${i} from ${l}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
-worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(iv(t,e,s.conflicts)):
+worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(ov(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
 worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new nr(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
@@ -2945,45 +2945,45 @@ this.worktree,this.agents,e.box.checked);s.textContent!==l.join("")&&s.replaceCh
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:r}=this.worktree,l=this.
 force||!!(o||e&&r),c={worktree_name:i,reason:t,delete_branch:e,force:l},h=await this.requests.run("discard_worktree",c,s,"Discarding…");if(!h)return this.onRefused(
 s);this.clear();let d=h.branch_kept===!1?"Its branch was deleted too":`Its branch ${h.branch_name} is kept`,u=h.bundle?` What is on no other branch was saved in\
- ${h.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${u}`)}onRefused(t){this.force=sv.has(this.requests.error?.code),this.force&&b(t,`Discard ${this.worktree.
-id} anyway`)}};function iv(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${V(e)}. Nothing was changed. Press “Resolve conflicts…” for\
- the steps.`}}var ov={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function bl(n){
-return q(ov[n])}function rv(n){return n.length>2?`${n.length} others: ${V(n,2)}`:n.join(", ")}var rr=class{constructor(t,e,s){let i=E("worktree");this.mark=a("s\
+ ${h.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${u}`)}onRefused(t){this.force=nv.has(this.requests.error?.code),this.force&&b(t,`Discard ${this.worktree.
+id} anyway`)}};function ov(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${V(e)}. Nothing was changed. Press “Resolve conflicts…” for\
+ the steps.`}}var rv={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function bl(n){
+return q(rv[n])}function av(n){return n.length>2?`${n.length} others: ${V(n,2)}`:n.join(", ")}var rr=class{constructor(t,e,s){let i=E("worktree");this.mark=a("s\
 pan",{class:"wb-mark"}),this.opener=w(t,"wb-opener",()=>s.open(t)),this.opener.id=i,this.state=a("span",{class:"wb-worktree-state"}),this.branches=a("span",{class:"\
 wb-muted wb-cut"}),this.counts=a("div",{class:"wb-cut wb-digits"}),this.facts=a("div",{class:"wb-muted wb-cut"}),this.conflicts=a("div",{class:"wb-worktree-conf\
 licts"}),this.actions=new As(e,{open:()=>s.open(t),done:s.done});let o=a("div",{class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=
 a("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},a("div",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,
 this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){this.drawn!==e&&this.mark.replaceChildren(bl(e)),this.drawn=e,this.element.classList.
-toggle("wb-attention",Ns.has(e)),b(this.state,ir(t,e)),b(this.branches,av(t)),x(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),gl(this.counts,
+toggle("wb-attention",Ns.has(e)),b(this.state,ir(t,e)),b(this.branches,lv(t)),x(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),gl(this.counts,
 t);let o=yl(t,s,i);b(this.facts,o),x(this.facts,"title",o),this.drawConflicts(t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=on(t),s=e.length>0||!!t.
-problem,i=e.map(([l,c])=>`${l} (${g(c.length,"file")})`),o=e.length?`Conflicts with ${rv(i)}`:"No conflicts predicted",r=t.problem??o;this.conflicts.textContent!==
+problem,i=e.map(([l,c])=>`${l} (${g(c.length,"file")})`),o=e.length?`Conflicts with ${av(i)}`:"No conflicts predicted",r=t.problem??o;this.conflicts.textContent!==
 r&&(x(this.conflicts,"title",or(t).join(`
-`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[q("warning")]:[],a("span",{class:"wb-cut"},r)))}};function av({id:n,branch_name:t,
+`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[q("warning")]:[],a("span",{class:"wb-cut"},r)))}};function lv({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function gl(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let r=d=>d.toLocaleString(
 "en"),l=[t?`${r(t)} ahead`:"",e?`${r(e)} behind`:""],c=s?`${g(s,"file")} +${r(i)} −${r(o)}`:"",h=[l.filter(Boolean).join(", ")||"no new commits",c].filter(Boolean).
 join(" · ");b(n,h),x(n,"title",h)}function yl({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&Dt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
-itted`:null,e.size?V([...e],2):"no agent",s?g(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var lv=[{key:"name",label:"Worktree",value:({name:n})=>n,cell:cv},{key:"status",label:"Became",value:({status:n})=>n,cell:hv},{key:"branch_name",label:"Branch",
-value:({branch_name:n})=>n,cell:dv},{key:"requester",label:"Requested by",value:n=>ar(n).requester},{key:"by",label:"Decided by",value:n=>ar(n).by},{key:"closed\
-_at",label:"When",value:({closed_at:n})=>n,cell:({closed_at:n})=>m`<span title=${n}>${R(n)}</span>`},{key:"reason",label:"Reason",value:n=>ar(n).reason,cell:uv}],
+itted`:null,e.size?V([...e],2):"no agent",s?g(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var cv=[{key:"name",label:"Worktree",value:({name:n})=>n,cell:hv},{key:"status",label:"Became",value:({status:n})=>n,cell:dv},{key:"branch_name",label:"Branch",
+value:({branch_name:n})=>n,cell:uv},{key:"requester",label:"Requested by",value:n=>ar(n).requester},{key:"by",label:"Decided by",value:n=>ar(n).by},{key:"closed\
+_at",label:"When",value:({closed_at:n})=>n,cell:({closed_at:n})=>m`<span title=${n}>${R(n)}</span>`},{key:"reason",label:"Reason",value:n=>ar(n).reason,cell:mv}],
 lr=class{constructor(t){this.store=t,this.element=a("div",{class:"wb-stack"})}get rows(){return[...this.store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){
-let{rows:t}=this,s=m`<div class="wb-matrix-box"><${ft} ...${{class:"wb-closed","aria-label":"Closed worktrees",columns:lv,rows:t}} /></div>`,i=m`<p class="wb-empty">No worktree has been integrated or discarded yet.</p>`;
-X(t.length?s:i,this.element)}},Xu=({status:n})=>n==="integrated";function cv(n){let t=m`<${J} name=${Xu(n)?"completed":"cancelled"} />`;return m`<span class="wb-line">${t}<strong>${n.
-name}</strong></span>`}function hv(n){if(!Xu(n))return"discarded";let{integration_target:t,integrated_commit:e}=n,s=m`<code title=${e}>${e.slice(0,7)}</code>`;return m`<span>merged into <code>${t}</code> as ${s}</span>`}
-function dv({branch_name:n,branch_kept:t}){return m`<span><code>${n}</code>${t?"":" (deleted)"}</span>`}function uv(n){let t=n.bundle&&`Unmerged work is saved i\
+let{rows:t}=this,s=m`<div class="wb-matrix-box"><${ft} ...${{class:"wb-closed","aria-label":"Closed worktrees",columns:cv,rows:t}} /></div>`,i=m`<p class="wb-empty">No worktree has been integrated or discarded yet.</p>`;
+X(t.length?s:i,this.element)}},Xu=({status:n})=>n==="integrated";function hv(n){let t=m`<${J} name=${Xu(n)?"completed":"cancelled"} />`;return m`<span class="wb-line">${t}<strong>${n.
+name}</strong></span>`}function dv(n){if(!Xu(n))return"discarded";let{integration_target:t,integrated_commit:e}=n,s=m`<code title=${e}>${e.slice(0,7)}</code>`;return m`<span>merged into <code>${t}</code> as ${s}</span>`}
+function uv({branch_name:n,branch_kept:t}){return m`<span><code>${n}</code>${t?"":" (deleted)"}</span>`}function mv(n){let t=n.bundle&&`Unmerged work is saved i\
 n ${n.bundle}`;return[ar(n).reason,t].filter(Boolean).join(" ")}function ar({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrated"||!t?{requester:"",
-by:e,reason:s}:{requester:t.asker??t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var mv="Point at a number to see the files, or press it to keep them in view.",$l={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},rn=(n,t)=>n.
+by:e,reason:s}:{requester:t.asker??t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var pv="Point at a number to see the files, or press it to keep them in view.",$l={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},rn=(n,t)=>n.
 localeCompare(t,void 0,{numeric:!0}),cr=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=a("p",{class:"wb-muted"}),this.caption=
 a("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=a("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=a("div",{}),this.box=a("div",{class:"wb-matrix-box"},this.table),this.hint=a("p",{class:"w\
-b-muted wb-matrix-hint"},mv),this.pair=a("div",{class:"wb-box wb-stack wb-pair",id:E("pair"),hidden:!0}),this.element=a("div",{class:"wb-stack"},this.summary,this.
+b-muted wb-matrix-hint"},pv),this.pair=a("div",{class:"wb-box wb-stack wb-pair",id:E("pair"),hidden:!0}),this.element=a("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,b(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
-...t.length?[bv(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
+...t.length?[gv(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:l,other:c,is_target:h})=>h?[l]:[l,c])),o=s-i.size,r=` ${g(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${g(t.length,"pair")} would conflict if integrated now.${o>0?r:""}`}drawTable(t){let{names:e,
-targets:s,cells:i}=pv(t),o=[...s.map(h=>[h,!0]),...e.map(h=>[h,!1])],r=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,l=a(
-"tr",{},a("td",{}),...o.map(([h,d])=>fv(h,d))),c=e.map(h=>{let d=o.map(([u,f])=>this.cell(i.get(`${h}
+targets:s,cells:i}=fv(t),o=[...s.map(h=>[h,!0]),...e.map(h=>[h,!1])],r=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,l=a(
+"tr",{},a("td",{}),...o.map(([h,d])=>wv(h,d))),c=e.map(h=>{let d=o.map(([u,f])=>this.cell(i.get(`${h}
 ${u}`),h,u,f));return a("tr",{},a("th",{scope:"row",title:h},h),...d)});this.table.replaceChildren(this.caption,a("thead",{},l),a("tbody",{},...c)),r&&this.table.
 querySelector(`[data-pair="${CSS.escape(r)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return a("td",{class:o?"wb-matrix-same":null},a("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let r=`${e} and ${s}: ${g(t.files.length,"file")}`,l=w(String(t.files.length),"wb-matrix-cell",()=>this.select(t),r);return x(
@@ -2995,15 +2995,15 @@ is_target?", its target,":""} change the same lines of ${g(t.files.length,"file"
 {},a("strong",{},t.one)," and ",a("strong",{},t.other),i)),a("ul",{class:"wb-list"},...t.files.map(o=>a("li",{},a("code",{class:"wb-wrap"},o)))),a("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in $l){t.preventDefault();let e=Qu(t.target.closest("td"),$l[t.key]);for(;e&&!e.querySelector("button");)e=Qu(e,
-$l[t.key]);e?.querySelector("button").focus()}}}};function pv(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
+$l[t.key]);e?.querySelector("button").focus()}}}};function fv(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
-${i.one}`,i));return{names:[...t].sort(rn),targets:[...e].sort(rn),cells:s}}function fv(n,t){let e=t?`${n}, a target`:n;return a("th",{scope:"col",class:t?"wb-m\
+${i.one}`,i));return{names:[...t].sort(rn),targets:[...e].sort(rn),cells:s}}function wv(n,t){let e=t?`${n}, a target`:n;return a("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},a("span",{},n))}function Qu(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
-e]}function wv(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let r of o){t.has(r)||t.set(r,{path:r,targets:new Set,worktrees:new Set,pairs:0});
+e]}function bv(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let r of o){t.has(r)||t.set(r,{path:r,targets:new Set,worktrees:new Set,pairs:0});
 let l=t.get(r);l.pairs+=1,l.worktrees.add(e),(i?l.targets:l.worktrees).add(s)}return[...t.values()].map(e=>({...e,targets:[...e.targets].sort(rn),worktrees:[...e.
-worktrees].sort(rn)})).sort((e,s)=>s.pairs-e.pairs||rn(e.path,s.path))}function bv(n,t){let e=["File","Changed on the same lines in","Pairs"].map(o=>a("th",{scope:"\
-col"},o)),s=wv(n).map(o=>gv(o,t));return a("table",{class:"wb-table wb-conflict-files","aria-label":"Conflicts by file"},a("thead",{},a("tr",{},...e)),a("tbody",
-{},...s))}function gv({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(l=>w(l,"wb-link",()=>i(l),`Open ${l} (${n})`)),r=t.map(l=>a("strong",{title:`${l}, a\
+worktrees].sort(rn)})).sort((e,s)=>s.pairs-e.pairs||rn(e.path,s.path))}function gv(n,t){let e=["File","Changed on the same lines in","Pairs"].map(o=>a("th",{scope:"\
+col"},o)),s=bv(n).map(o=>yv(o,t));return a("table",{class:"wb-table wb-conflict-files","aria-label":"Conflicts by file"},a("thead",{},a("tr",{},...e)),a("tbody",
+{},...s))}function yv({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(l=>w(l,"wb-link",()=>i(l),`Open ${l} (${n})`)),r=t.map(l=>a("strong",{title:`${l}, a\
  target`},l));return a("tr",{class:"wb-table-row"},a("th",{scope:"row",class:"wb-conflict-file",title:n},a("code",{},n)),a("td",{},a("span",{class:"wb-line"},...r,
 ...o)),a("td",{class:"wb-digits"},g(s,"pair")))}var an="tr.wb-diff-line",dr=class{constructor(t,e){this.on=e,this.rows=[],t.addEventListener("click",s=>this.onClick(s)),t.addEventListener("keydown",s=>this.onKey(
 s))}clear(){for(let t of this.rows)t.classList.remove("wb-chosen");this.rows=[],this.anchor=null}onClick(t){let e=t.target.closest(".wb-diff-number")?.closest(an);
@@ -3016,7 +3016,7 @@ hr(i)===hr(t)?i:t;let o=Zu(t),r=[o.indexOf(this.anchor),o.indexOf(t)].sort((l,c)
 -chosen")}commentOn(t,e){this.choose(t[0],!1),this.choose(t.at(-1),!0),this.comment(e)}comment(t){let e=this.rows.map(r=>r.line).filter(r=>this.on.canComment(r));
 if(!e.length)return;let s=e.some(r=>r.kind!=="-")?"new":"old",i=e.map(r=>s==="old"||r.kind!=="-"?r[s]:null).filter(Boolean),o={side:s,first:Math.min(...i),last:Math.
 max(...i),cell:t};this.on.comment({file:hr(this.rows[0]),rows:this.rows,...o})}};function Zu(n){return[...n.closest("table").querySelectorAll(an)]}function hr(n){
-return n.closest(".wb-diff-file").file}function tm(n){n.tabIndex=-1,n.focus()}var em="implementer",yv=["path","side","line","end_line","text"],$v=new Set(["pending","claimed","in_progress"]),ur=class{constructor(t,e){this.desk=t,this.on=e,
+return n.closest(".wb-diff-file").file}function tm(n){n.tabIndex=-1,n.focus()}var em="implementer",$v=["path","side","line","end_line","text"],kv=new Set(["pending","claimed","in_progress"]),ur=class{constructor(t,e){this.desk=t,this.on=e,
 this.requests=new k(t),this.drafts=new Map,this.editing=new Map,this.opener=w("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria\
 -expanded","false"),this.element=this.makeForm()}makeForm(){this.summary=a("p",{class:"wb-strong"}),this.note=st("",2,{placeholder:"About all of it (optional wi\
 th comments)","aria-label":"Note about all changes",maxlength:1e4,on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=it("Create a task with them for",
@@ -3025,7 +3025,7 @@ th comments)","aria-label":"Note about all changes",maxlength:1e4,on:{input:()=>
 ine"},this.submit,t,this.discard,this.task.element,this.persona);return D({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.
 send(),escape:()=>this.toggle(!1)},this.summary,a("p",{class:"wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it\
  a range."),this.note,e,this.requests.errorBox)}get mine(){return this.drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.
-requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===t.id&&$v.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(
+requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===t.id&&kv.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(
 e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!=="active";let e=Ot(this.desk.store.tables),s=this.persona.value||(e.some(([i])=>i===
 em)?em:void 0);K(this.persona,[["",e]],s),this.draw()}toggle(t=this.element.hidden,e=!0){this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(
 t)),this.draw(),e&&(t?this.note:this.opener).focus()}draw(){let t=this.mine.length;b(this.summary,t?`${g(t,"comment")}, not sent yet`:"Request changes instead o\
@@ -3035,21 +3035,21 @@ drafts.set(this.name,[...this.mine,{...c,text:u,commit:r}]),h(),this.element.hid
 {at:c,...ra(c,"",{save:d,cancel:h})},Hs(t,c,this.writing.element),this.writing.focus()}drawIn(t,e=!0){let s=new Set([this.writing,...this.editing.values()].map(
 o=>o?.element));for(let o of t.element.querySelectorAll(".wb-comment-row"))s.has(o)||o.remove();let i=Ie(this.desk.store.tables,this.name);for(let o of i)this.drawSent(
 t,o,e);for(let o of this.mine)o.path===t.path&&!this.hasArrived(o,i)&&this.drawDraft(t,o);this.writing?.at.path===t.path&&this.keep(t,this.writing.at,this.writing.
-element)}keep(t,e,s){t.element.contains(s)||Hs(t,e,s)}hasArrived(t,e){let s=i=>yv.every(o=>i[o]===t[o]);return this.requests.busy&&e.some(({comments:i})=>i.some(
+element)}keep(t,e,s){t.element.contains(s)||Hs(t,e,s)}hasArrived(t,e){let s=i=>$v.every(o=>i[o]===t[o]);return this.requests.busy&&e.some(({comments:i})=>i.some(
 s))}drawSent(t,e,s){for(let i of e.comments){let{path:o,side:r,outdated:l}=i;if(o!==t.path||l||r==="old"&&!s)continue;let c=is(i);Hs(t,c,ch(c,e.person??e.requested_by))}}drawDraft(t,e){
 let s=this.editing.get(e);if(s){this.keep(t,e,s.element);return}let r=lh(e,{edit:()=>{let l=d=>{e.text=d,this.editing.delete(e),this.changed("Comment changed.")},
 c=()=>{this.editing.delete(e),this.on.changed()},h=ra(e,e.text,{save:l,cancel:c});this.editing.set(e,h),r.replaceWith(h.element),h.focus()},remove:()=>{this.drafts.
 set(this.name,this.mine.filter(l=>l!==e)),this.changed("Comment removed."),this.opener.focus()}});Hs(t,e,r)}changed(t){this.draw(),this.on.changed(),this.desk.announce(
 t)}discardAll(){this.drafts.delete(this.name),this.editing.clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.
-note.value.trim();if(!e&&!this.mine.length)return;let s=kv(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[r,l]]of i.entries()){let c=l.map(({path:u,side:f,line:p,
+note.value.trim();if(!e&&!this.mine.length)return;let s=vv(this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[r,l]]of i.entries()){let c=l.map(({path:u,side:f,line:p,
 end_line:y,text:$})=>({path:u,side:f,line:p,end_line:y,text:$})),h=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:c,
 commit:r,note:o===0?e:"",persona_id:h};if(!await this.requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.
 get(t)??[]).filter(u=>!l.includes(u)));for(let u of l)this.editing.delete(u);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(
-`Changes were requested in ${t}.`)}};function kv(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var vv="600px",sm={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},mr=class{constructor(t){this.desk=t,this.side="committed",this.review=
+`Changes were requested in ${t}.`)}};function vv(n){let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var _v="600px",sm={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},mr=class{constructor(t){this.desk=t,this.side="committed",this.review=
 new ur(t,{changed:()=>this.drawComments()}),this.requested=new Qn(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new k(
 t);let e=E("diff");this.empty=a("p",{class:"wb-empty"}),this.main=a("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=a("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:vv})}toolbar(t){
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:_v})}toolbar(t){
 this.sides=new tt(sm,"Show changes that are",s=>this.setSide(s)),this.summary=a("span",{class:"wb-muted wb-grow"}),this.toggleAll=w("Close all","wb-link",()=>this.
 onToggleAll());let e=a("h3",{class:"wb-heading",id:t},"Changes");return a("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=w("Show them","wb-link",()=>this.refresh.now());return this.newer=a("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
@@ -3105,8 +3105,8 @@ t.path),gl(this.counts,t),b(this.facts,yl(t,s,i)),this.drawProblems(or(t)),this.
 t)}drawProblems(t){let e=t.join(`
 `);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>gt("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=ke(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var _v=6,im={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},kl={pending:["For you",(n,t)=>Ns.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>on(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},xv=(n,t)=>n.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var xv=6,im={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},kl={pending:["For you",(n,t)=>Ns.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>on(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},Sv=(n,t)=>n.
 id.localeCompare(t.id,void 0,{numeric:!0}),fr=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new k(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=E("worktrees"),o=l=>this.showNote(l);this.note=a("div",{class:"\
 wb-box wb-slim wb-note",hidden:!0}),this.page=new pr(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new cr(t,l=>this.open(l)),this.closed=new lr(t),this.
@@ -3119,7 +3119,7 @@ closed.element];return a("div",{class:"wb-stack"},...r,...l)}toolbar(t){this.sum
 s",i=>this.setMode(i)),this.search=ht("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new _t(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=w("New worktree…",
 "wb-button",()=>this.openForm());let e=a("h3",{class:"wb-heading",id:t},"Worktrees"),s=a("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return a("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(xv)}count(){
+this.newButton);return a("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(Sv)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=zu(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(h=>[h.id,wl(h,i)])),
 r=this.mode==="cards";this.drawToolbar(s,o,t);let l=r?s.filter(h=>this.matches(h,o.get(h.id),t(h.id))):[],c=(h,d)=>h.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -3127,7 +3127,7 @@ cards.show(l.map(({id:h})=>h),c),this.noMatch.hidden=!r||l.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;b(this.summary,t.length?g(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let r=this.closed.rows.length;this.
-modes.setLabel("closed",r?`Closed ${r.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!r,this.search.hidden=!i||t.length<=_v,this.chips.element.
+modes.setLabel("closed",r?`Closed ${r.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!r,this.search.hidden=!i||t.length<=xv,this.chips.element.
 hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let l=Object.entries(kl).map(([c,[h,d]])=>({key:c,label:h,count:t.filter(u=>d(u,e.
 get(u.id),s(u.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...l],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
@@ -3152,7 +3152,7 @@ run(),escape:i},a("div",{class:"wb-fields wb-fields-3"},L("Name",this.name),L("B
 source)),et(this.submit,i),this.requests.errorBox)}focus(){this.name.focus()}async run(){let t={name:this.name.value.trim(),branch_name:this.branch.value.trim()||
 null,source_branch:this.source.value.trim()||null},e=await this.requests.run("create_worktree",t,this.submit,"Creating…");e?this.onDone(e):this.requests.error?.
 code==="BRANCH_EXISTS"&&!t.branch_name?this.offer(this.requests.error.details):this.name.focus()}offer({branch:t}){this.branch.value=t,b(this.submit,`Continue ${t}`),
-this.submit.focus()}};var[_l,wr,br,gr,xl,yr,Sl,om,,El,Sv,rm]=Array(12).keys(),am=5,Ev={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"D\
+this.submit.focus()}};var[_l,wr,br,gr,xl,yr,Sl,om,,El,Ev,rm]=Array(12).keys(),am=5,Tv={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"D\
 isconnected"},Tl=class extends fs{constructor(t,e,{tab:s,alone:i},o){super(t,e);let r=u=>this.announce(u);this.untrusted=new eo(t);let l={connect:()=>this.showConnect(),
 review:u=>this.showWorktree(u)};this.inbox=new zs(t,e,r,o,l),this.taskSummary=new Ol(this.openers()),this.tasks=new Yo(t,e,r,o),this.unattended=new to({store:t,
 channel:e,announce:r}),this.holds=new Dn({store:t,channel:e,announce:r},o),this.worktrees=new fr(t,e,r),this.agents=new Yn(t,e,r,o,l.connect),this.definitions=new Ui(
@@ -3169,13 +3169,13 @@ this.failed.append(q("failed"),this.failedLabel),a("div",{class:"wb-top"},t,this
 wr),this.tasks.jump(t)},agent:t=>{this.showTab(gr),this.agents.reveal(t)},tasks:()=>this.showTab(wr),failed:()=>this.showFailed(),inbox:()=>this.showTab(_l),tools:()=>{
 this.showTab(yr),this.tools.setMode("calls")}}}onTab(){this.announce(""),this.draw()}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showFailed(){this.
 showTab(wr),this.tasks.showFailed()}showWorktree(t){this.showTab(br),this.worktrees.open(t)}showConnect(){this.showTab(rm),this.admin.focusConnect()}draw(){let{
-state:t}=this.channel.link;this.dot.dataset.state=t,b(this.linkLabel,Ev[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.
+state:t}=this.channel.link;this.dot.dataset.state=t,b(this.linkLabel,Tv[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.
 update(),this.holds.update();let s=[...this.store.tables.tasks.values()].filter(({status:i})=>i==="failed").length;this.failed.hidden=!s,b(this.failedLabel,`${g(
 s,"task")} failed`),this.tabs.setCount(_l,this.inbox.waiting,!0),this.tabs.setCount(br,this.worktrees.count()),this.tabs.setCount(gr,this.agents.count(e)),this.
 tabs.setCount(xl,this.definitions.count()),this.tabs.setCount(yr,this.tools.count()),this.tabs.setCount(Sl,this.chat.count()),this.tabs.setCount(El,this.personalities.
 count()),this.tabs.at===_l&&this.taskSummary.update(this.outline()),this.tabs.at===wr&&this.tasks.update(this.outline()),this.tabs.at===br&&this.worktrees.update(
 t,e),this.tabs.at===gr&&this.agents.update(e),this.tabs.at===xl&&this.definitions.update(t,e),this.tabs.at===yr&&this.tools.update(t,e),this.tabs.at===Sl&&this.
-chat.update(t,e),this.tabs.at===om&&this.runs.update(t,e),this.tabs.at===El&&this.personalities.update(t,e),this.tabs.at===Sv&&this.projects.update(),this.tabs.
+chat.update(t,e),this.tabs.at===om&&this.runs.update(t,e),this.tabs.at===El&&this.personalities.update(t,e),this.tabs.at===Ev&&this.projects.update(),this.tabs.
 at===rm&&this.admin.update()}outline(){let{version:t,tables:e}=this.store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new _s(e.tasks)}),
 this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===br&&this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===gr&&this.agents.update(t),this.
 tabs.at===xl&&this.definitions.update(this.definitions.enabled,t),this.tabs.at===yr&&this.tools.update(this.tools.enabled,t),this.tabs.at===Sl&&this.chat.update(
@@ -3185,8 +3185,8 @@ P("Failed for good",this.list),this.failed.hidden=!0,this.element=a("section",{c
 summary,s),this.progress.meter,this.failed)}update(t){this.progress.update(t);let e=[...t.tasks.values()].filter(({status:i})=>i==="failed").reverse(),s=JSON.stringify(
 e.map(({id:i,title:o,error_message:r})=>[i,o,r]));s!==this.key&&this.drawFailed(e),this.key=s,this.element.hidden=!t.tasks.size}drawFailed(t){let e=t.slice(0,am).
 map(({id:o,title:r,error_message:l})=>{let c=w(`#${o} ${r}`,"wb-link wb-cut",()=>this.open.task(o));return a("li",{},q("failed"),c,a("span",{class:"wb-muted wb-\
-grow wb-cut"},Tv(l)))}),s=t.length-am,i=w(`Show all ${t.length.toLocaleString("en")}`,"wb-link",this.open.failed);this.list.replaceChildren(...e,...s>0?[a("li",
-{},i)]:[]),this.failed.hidden=!t.length}};function Tv(n){return n?.split(`
-`,1)[0]??""}var HD=()=>{let n=new Zi,t,e;return{initialize({model:s,signal:i}){Id(s),n.notebook=s.widget_manager?.context?.path??null,t=new _n(s,n,i),new Ji(s,n,
+grow wb-cut"},Ov(l)))}),s=t.length-am,i=w(`Show all ${t.length.toLocaleString("en")}`,"wb-link",this.open.failed);this.list.replaceChildren(...e,...s>0?[a("li",
+{},i)]:[]),this.failed.hidden=!t.length}};function Ov(n){return n?.split(`
+`,1)[0]??""}var GD=()=>{let n=new Zi,t,e;return{initialize({model:s,signal:i}){Id(s),n.notebook=s.widget_manager?.context?.path??null,t=new _n(s,n,i),new Ji(s,n,
 t,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Qi(s,(r,l)=>r.append(new Tl(n,t,o,l).element))},render({model:s,el:i,signal:o}){let r=s.get("approval_i\
-ds");r?i.append(new Yi(n,t,r,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{HD as default};
+ds");r?i.append(new Yi(n,t,r,o).element):s.get("docked")?e.render(i,o):e.show(i,o)}}};export{GD as default};

@@ -92,7 +92,11 @@ async def test_a_killed_worker_leaves_nothing_on_its_device_and_the_next_one_get
             assert task["status"] == "completed", task["error_message"]
         killed, again = (await given.task_now(served.workbench, first))["attempts"]
         assert killed["outcome"] == "released"
-        assert killed["leased"] == again["leased"] == {"devices": ["device0"], "amounts": {}, "alone": False}
+        assert (
+            killed["leased"]
+            == again["leased"]
+            == {"devices": ["device0"], "amounts": {}, "alone": False, "machine": None}
+        )
         (row,) = [row for row in (await served.workbench.call("list_resources"))["resources"] if row["device"]]
         assert row["holders"] == []
 

@@ -17,8 +17,9 @@ from tests.conftest import Admit, Admitted, Clock
 from tests.services.tasks.leases.calls import beat, do, sweep
 from workbench.analytics.live import Live
 from workbench.app import Workbench
+from workbench.confinement import lending
 from workbench.errors import WorkbenchError
-from workbench.services.resources import leases, machine
+from workbench.services.resources import leases
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +53,12 @@ async def test_a_device_has_one_holder_and_the_next_task_says_what_it_waits_for(
     ada, ben, eve = await admit("ada"), await admit("ben"), await admit("eve")
     one, two, three = [await needing(workbench, {"gpu": 1}) for _ in range(3)]
     answer = await workbench.dispatch(ada.caller, "claim_task", {})
-    assert answer["task"]["attempts"][0]["leased"] == {"devices": ["gpu0"], "amounts": {}, "alone": False}
+    assert answer["task"]["attempts"][0]["leased"] == {
+        "devices": ["gpu0"],
+        "amounts": {},
+        "alone": False,
+        "machine": None,
+    }
     assert answer["variables"]["CUDA_VISIBLE_DEVICES"] == "gpu0"
     assert await taken(workbench, ben) == ["gpu1"]
     assert await taken(workbench, eve) is None
@@ -244,7 +250,7 @@ async def test_what_shrinks_while_it_is_held_stays_with_its_holder_and_nothing_n
     assert await holders(workbench) == {"gpu1": f"task {task} (ada)"}
     (row,) = [row for row in (await workbench.call("list_resources"))["resources"] if row["device"] == "gpu1"]
     assert row["problem"] == f"{devices[1]} is not there"
-    gone = given.refused("DEVICE_GONE", machine.lent, workbench.settings, {"devices": ["gpu0", "gpu1"]})
+    gone = given.refused("DEVICE_GONE", lending.lent, workbench.settings, {"devices": ["gpu0", "gpu1"]})
     assert gone.message.startswith("The GPU gpu1 is there no more")
     other = await needing(workbench, {"gpu": 2})
     assert await taken(workbench, ben) is None

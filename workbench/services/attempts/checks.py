@@ -14,6 +14,8 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic_core import from_json
 
+from workbench.confinement import lending
+from workbench.confinement.lending import Lent
 from workbench.errors import Conflict, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
@@ -23,8 +25,7 @@ from workbench.rules.integration import GateState
 from workbench.rules.tasks.check import Check, CheckState, DoneWhen, Evidence, check_of, metrics_of
 from workbench.rules.wire import json_safety
 from workbench.services.attempts.work import AttemptNumber
-from workbench.services.resources import leases, machine
-from workbench.services.resources.machine import Lent
+from workbench.services.resources import leases
 from workbench.services.tasks import attempts, checks, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key
 from workbench.services.tasks.rows import require_line
@@ -208,7 +209,7 @@ async def _run(ctx: Ctx, row: Row) -> None:
     try:
         subject = await ctx.local.repositories.shielded(_subject(ctx, row))
         leased = await ctx.read(lambda tx: leases.leased_to(tx, row["task_id"], row["attempt"]))
-        lent = await to_thread(machine.lent, ctx.settings, leased)
+        lent = await to_thread(lending.lent, ctx.settings, leased)
         outcome = await _tries(ctx, row, subject, lent)
     except (WorkbenchError, OSError) as error:
         unrun = TrialResult("", GateState.FAILED, output=f"The check could not be run: {error}")

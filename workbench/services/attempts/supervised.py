@@ -14,6 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from workbench.confinement import lending
+from workbench.confinement.lending import Lent
 from workbench.confinement.told import Translation
 from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Checkout, Repository
@@ -26,8 +28,7 @@ from workbench.rules.failures import FailureKind
 from workbench.services.attempts import checks
 from workbench.services.attempts.work import AttemptNumber
 from workbench.services.models import tokens
-from workbench.services.resources import leases, machine
-from workbench.services.resources.machine import Lent
+from workbench.services.resources import leases
 from workbench.services.spawning import provider_keys
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key, ToldUsage
@@ -55,7 +56,8 @@ class Begun(Wire):
     what its command may read; null: the project has no repository. `model_token`: with it, its command asks this
     server for models. `tells`: its program tells the server of its requests by OpenTelemetry. `hide`: paths of the
     project that its command may not read, because its check asks for that.
-    `lent`: what its commands get of what it holds, and the locks of its devices; on a machine without a clone, nothing.
+    `lent`: what its commands get of what it holds, and the locks of its devices; on a machine without a clone, nothing:
+    its worker lends them what the attempt was `leased`.
     """
 
     base_commit: str | None
@@ -91,7 +93,7 @@ async def begin_attempt(
         lambda tx: (terms_of(tx, require_line(tx, task_id)), leases.leased_to(tx, task_id, attempt))
     )
     is_elsewhere = await ctx.read(lambda tx: attempts.is_elsewhere(tx, ctx.caller.agent))
-    lent = Lent() if is_elsewhere else await to_thread(machine.lent, ctx.settings, leased)
+    lent = Lent() if is_elsewhere else await to_thread(lending.lent, ctx.settings, leased)
     tells = with_token and ctx.settings.agent_telemetry
     begun = begun.model_copy(update={"tells": tells, "hide": terms.check.hide if terms.check else [], "lent": lent})
     providers = await provider_keys.of_agent(ctx, ctx.caller.agent) if with_models and ctx.caller.agent else {}

@@ -12,7 +12,7 @@ FROM resource_leases l
 JOIN task_attempts x ON x.task_id = l.task_id AND x.attempt = l.attempt
 JOIN tasks t ON t.id = l.task_id
 JOIN agents a ON a.id = x.agent_id
-WHERE x.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR l.machine = :machine)
+WHERE x.ended_at IS NULL AND (l.machine = :machine OR (CAST(:machine AS TEXT) IS NULL AND l.machine NOT LIKE 'elsewhere:%'))
 UNION ALL
 SELECT 'gpu', s.gpu, 1, NULL, NULL, NULL, NULL, a.assigned_agent_id
 FROM spawns s JOIN agents a ON a.id = s.agent_id LEFT JOIN processes p ON p.agent_id = s.agent_id

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ SQL = beside(__file__)
 
 MACHINE = "machine"
 """The device of the lease of a task that is alone."""
+SHOWN_MACHINES = 3
+"""Of how many machines a task says what it waits for there."""
 ASKED_SECONDS = 60.0
 """A task keeps its turn while an agent that could do it has asked for work within this time, or within twice the
 longest wait of a call, if that is longer."""
@@ -32,11 +34,12 @@ longest wait of a call, if that is longer."""
 
 class Leased(Wire):
     """What an attempt holds: GPUs by name, and amounts of everything else, memory in bytes. `alone`: nothing else is
-    begun meanwhile."""
+    begun meanwhile. `machine`: whose they are, if that has no clone of the project; null: the server's."""
 
     devices: list[str]
     amounts: dict[str, int]
     alone: bool
+    machine: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,14 @@ class Waits:
 
     Args:
         short: needs, as they are stored, of which something is not free; ``""`` are tasks that need nothing.
+        absent: needs of which something is never there.
         held_back: needs that could be met, but that others have waited for too long.
         alone: the task that is alone on the machine, besides which only its subtasks are begun; 0: none is.
         is_any: whether anything is needed, or held.
     """
 
     short: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     held_back: Mapping[str, int] | tuple[()] = ()
     alone: int = 0
     is_any: bool = True
@@ -58,7 +63,7 @@ class Waits:
     @property
     def unmet(self) -> str:
         """The needs with which nothing is begun, as JSON."""
-        return json.dumps([*self.short, *self.held_back])
+        return json.dumps([*self.short, *self.absent, *self.held_back])
 
 
 def stored(needs: Mapping[str, Any] | None) -> str | None:
@@ -78,7 +83,7 @@ def of_task(tx: Reader, task_id: int) -> str:
 
 
 def stock(tx: Reader, on: str | None, *, counts_attempts: bool = True) -> Stock:
-    """What there is on a machine, or on all (None), and what of it is held."""
+    """What there is on a machine, and what of it is held; None: on all that have a clone, as if they were one."""
     rows = machine.stored(tx, on)
     held = tx.all(SQL.held, machine=on)
     amounts = Counter[str]()
@@ -115,7 +120,7 @@ def waits(tx: Reader, settings: Settings | None, on: str | None) -> Waits:
     """What cannot be begun now on a machine. The same cost, however many tasks there are or were.
 
     Args:
-        on: the machine; None: all, as if they were one.
+        on: the machine; None: all that have a clone, as if they were one.
         settings: None: leave out what waits only because others have waited longer.
     """
     if tx.one(SQL.is_any) is None:
@@ -124,16 +129,17 @@ def waits(tx: Reader, settings: Settings | None, on: str | None) -> Waits:
     asked = tx.all(SQL.long_waits, _patience(settings, tx.now), machine=on) if texts and settings else []
     groups = {text: read(text) for text in dict.fromkeys(("", *texts))}
     there = stock(tx, on, counts_attempts=any(needs.exclusive for needs in groups.values()))
-    short = tuple(text for text, needs in groups.items() if there.lacking(needs))
-    patient = [row for row in asked if row["needs"] in groups and not there.missing(groups[row["needs"]])]
+    absent = tuple(text for text, needs in groups.items() if there.missing(needs))
+    short = tuple(text for text, needs in groups.items() if text not in absent and there.lacking(needs))
+    patient = [row for row in asked if row["needs"] in groups and row["needs"] not in absent]
     held_back: dict[str, int] = {}
     first = {row["needs"]: at for at, row in reversed([*enumerate(patient)])}
     for text, needs in groups.items():
         before = patient[: first.get(text, len(patient))]
         rival = next((row["task_id"] for row in before if needs.competes(groups[row["needs"]])), None)
-        if rival is not None and text not in short:
+        if rival is not None and text not in (*short, *absent):
             held_back[text] = rival
-    return Waits(short, held_back, alone(tx, on))
+    return Waits(short, absent, held_back, alone(tx, on))
 
 
 def _patience(settings: Settings, now: int) -> dict[str, int]:
@@ -143,7 +149,7 @@ def _patience(settings: Settings, now: int) -> dict[str, int]:
 
 
 def obstacle(tx: Reader, settings: Settings | None, on: str | None, task_id: int) -> str | None:
-    """What a task waits for that is ready, in words; None: it may be begun. See `waits`."""
+    """What a task waits for on a machine, in words, if it is ready; None: it may be begun there. See `waits`."""
     found = waits(tx, settings, on)
     if not found.is_any:
         return None
@@ -156,11 +162,48 @@ def obstacle(tx: Reader, settings: Settings | None, on: str | None, task_id: int
     return None if rival is None else f"the turn of task {rival}, which has waited longer for the same"
 
 
+def waits_for(tx: Reader, settings: Settings | None, task_id: int) -> str | None:
+    """What a task that is ready waits for wherever it can be done, in words; None: it may be begun. See `waits`."""
+    if tx.one(SQL.is_any) is None:
+        return None
+    needs, reasons = read(of_task(tx, task_id)), list[tuple[str | None, str]]()
+    for on in places(tx, task_id):
+        reason = obstacle(tx, settings, on, task_id)
+        if reason is None:
+            return None
+        reasons.append((on, reason))
+    able = [(on, reason) for on, reason in reasons if not _stock_of(tx, on).missing(needs)]
+    return _told(able or reasons)
+
+
 def absent(tx: Reader, task_id: int) -> str | None:
-    """What a task needs that the project does not have, in words; None: it has all."""
+    """What a task needs that no machine has which could do it, in words; None: one has all."""
     text = of_task(tx, task_id)
-    missing = stock(tx, None, counts_attempts=False).missing(read(text)) if text else []
-    return " and ".join(missing) or None
+    if not text:
+        return None
+    missing = [(on, _stock_of(tx, on).missing(read(text))) for on in places(tx, task_id)]
+    if any(not found for _, found in missing):
+        return None
+    return _told([(on, " and ".join(found)) for on, found in missing])
+
+
+def places(tx: Reader, task_id: int) -> list[str | None]:
+    """The machines on which a task can be done, this one or others that have a clone first."""
+    place = tx.one(SQL.place_of, task_id=task_id)
+    if place and place["far"]:
+        return [machine.elsewhere(place["far"]).only]
+    return machine.near(tx) if place and place["worktree"] else [*machine.near(tx), *machine.far(tx)]
+
+
+def _stock_of(tx: Reader, on: str | None) -> Stock:
+    return stock(tx, on, counts_attempts=False)
+
+
+def _told(reasons: Sequence[tuple[str | None, str]]) -> str:
+    """What is waited for on several machines, each with its name if there is one."""
+    shown = [f"on {on} {reason}" if on else reason for on, reason in reasons[:SHOWN_MACHINES]]
+    more = len(reasons) - len(shown)
+    return ", or ".join([*shown, *([f"on {more} other machines likewise"] if more else [])])
 
 
 def take(tx: Tx, here: Machine, task_id: int, attempt: int) -> str | None:
@@ -181,15 +224,19 @@ def take(tx: Tx, here: Machine, task_id: int, attempt: int) -> str | None:
     place = {"task_id": task_id, "attempt": attempt}
     held = place | {"machine": here.name}
     tx.many(SQL.add, [held | {"name": name, "device": device, "amount": n} for name, device, n in leases])
-    leased = json.dumps({"devices": devices, "amounts": dict(needs.amounts), "alone": needs.exclusive})
+    got: dict[str, Any] = {"devices": devices, "amounts": dict(needs.amounts), "alone": needs.exclusive}
+    if machine.is_far(here.name):
+        got["machine"] = here.name
+    leased = json.dumps(got)
     tx.run(SQL.record, place, leased=leased)
     return leased
 
 
 def leased_to(tx: Reader, task_id: int, attempt: int) -> dict[str, Any] | None:
-    """What an attempt was given; None: nothing."""
+    """What an attempt was given of a machine that has a clone; None: nothing."""
     row = tx.one(SQL.leased_to, task_id=task_id, attempt=attempt)
-    return json.loads(row["leased"]) if row and row["leased"] else None
+    leased: dict[str, Any] | None = json.loads(row["leased"]) if row and row["leased"] else None
+    return None if leased and leased.get("machine") else leased
 
 
 def note_wait(tx: Tx, here: Machine, row: Row) -> None:

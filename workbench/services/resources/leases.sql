@@ -10,7 +10,7 @@ SELECT 1 AS found WHERE EXISTS (
 SELECT l.task_id, l.attempt, l.name, l.device, l.amount, x.agent_id, x.claimed_at
 FROM resource_leases l
 JOIN task_attempts x ON x.task_id = l.task_id AND x.attempt = l.attempt
-WHERE x.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR l.machine = :machine) ORDER BY l.task_id, l.name, l.device;
+WHERE x.ended_at IS NULL AND (l.machine = :machine OR (CAST(:machine AS TEXT) IS NULL AND l.machine NOT LIKE 'elsewhere:%')) ORDER BY l.task_id, l.name, l.device;
 
 -- name: forget_ended
 DELETE FROM resource_leases WHERE NOT EXISTS (
@@ -30,7 +30,7 @@ SELECT leased FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt
 -- name: taken_gpus
 SELECT l.device AS gpu FROM resource_leases l
 JOIN task_attempts x ON x.task_id = l.task_id AND x.attempt = l.attempt
-WHERE l.name = 'gpu' AND x.ended_at IS NULL AND (CAST(:machine AS TEXT) IS NULL OR l.machine = :machine)
+WHERE l.name = 'gpu' AND x.ended_at IS NULL AND (l.machine = :machine OR (CAST(:machine AS TEXT) IS NULL AND l.machine NOT LIKE 'elsewhere:%'))
 UNION
 SELECT s.gpu FROM spawns s LEFT JOIN processes p ON p.agent_id = s.agent_id
 WHERE s.gpu IS NOT NULL AND s.agent_id <> :agent AND (CAST(:machine AS TEXT) IS NULL OR s.machine = :machine)
@@ -40,8 +40,11 @@ WHERE s.gpu IS NOT NULL AND s.agent_id <> :agent AND (CAST(:machine AS TEXT) IS 
 -- Attempts under way. The holder of a task with open subtasks waits for them.
 SELECT COUNT(*) AS n FROM task_status s
 WHERE s.status IN ('claimed', 'in_progress')
-  AND (CAST(:machine AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM task_attempts x
-        WHERE x.task_id = s.task_id AND x.attempt = s.attempt AND x.machine = :machine))
+  AND CASE WHEN CAST(:machine AS TEXT) LIKE 'elsewhere:%'
+    THEN EXISTS (SELECT 1 FROM machine_workers m WHERE m.agent_id = s.assigned_agent_id AND 'elsewhere:' || m.machine = :machine)
+    ELSE NOT EXISTS (SELECT 1 FROM machine_workers m WHERE m.agent_id = s.assigned_agent_id)
+        AND (CAST(:machine AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM task_attempts x
+            WHERE x.task_id = s.task_id AND x.attempt = s.attempt AND x.machine = :machine)) END
   AND NOT EXISTS (
     SELECT 1 FROM tasks c JOIN task_status o ON o.task_id = c.id
     WHERE c.parent_id = s.task_id AND o.status IN ('pending', 'claimed', 'in_progress'));
@@ -49,6 +52,13 @@ WHERE s.status IN ('claimed', 'in_progress')
 -- name: needs_of
 SELECT COALESCE(s.needs, p.needs, '') AS needs FROM task_status s
 LEFT JOIN personas p ON p.id = s.persona_id WHERE s.task_id = :task_id;
+
+-- name: place_of
+-- Where a task is done: nowhere else than in its worktree, which may be that of a worker of a machine without a clone.
+SELECT s.worktree, (SELECT MIN(w.machine) FROM machine_workers w JOIN agents a ON a.id = w.agent_id
+    WHERE w.worktree = s.worktree AND s.worktree <> '' AND a.deleted_at IS NULL
+      AND a.registration_status NOT IN ('rejected', 'revoked')) AS far
+FROM task_status s WHERE s.task_id = :task_id;
 
 -- name: stated_needs
 -- All different ones of waiting tasks, one index probe each, and those of personas.
@@ -67,7 +77,7 @@ SELECT w.task_id, COALESCE(s.needs, p.needs, '') AS needs FROM resource_waits w
 JOIN task_status s ON s.task_id = w.task_id
 LEFT JOIN personas p ON p.id = s.persona_id
 WHERE s.status = 'pending' AND s.unmet = 0 AND s.not_before IS NULL AND w.since <= :since AND w.asked_at >= :asked
-  AND (CAST(:machine AS TEXT) IS NULL OR w.machine = :machine)
+  AND (w.machine = :machine OR (CAST(:machine AS TEXT) IS NULL AND w.machine NOT LIKE 'elsewhere:%'))
 ORDER BY w.since, w.task_id;
 
 -- name: note_wait

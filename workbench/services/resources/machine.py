@@ -1,60 +1,46 @@
-"""What a project has that tasks can need, by its settings and by this machine, and how a command gets it."""
+"""What the machines of a project have that tasks can need: this one, and those elsewhere, as they say themselves."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
-from workbench.confinement import gpus
-from workbench.confinement.gpus import Gpu
-from workbench.errors import BadInput, Conflict
-from workbench.model import Wire
+from pydantic import Field
+
+from workbench.confinement import lending
+from workbench.model import Int64, Wire
 from workbench.ops import SYSTEM, Ctx
 from workbench.ops.duties import duty, prepares
-from workbench.rules.needs import CPU, GPU, MEMORY, StatedGpu, StatedResources, stated_resources
-from workbench.state.settings import Settings
+from workbench.state.machine import Machine
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-THREADS = (
-    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
-    *("NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS", "JULIA_NUM_THREADS", "GOMAXPROCS"),
-)
-"""The variables that say how many threads a library starts."""
-NOT_FOUND = "there is no such device on this machine"
+ELSEWHERE = "elsewhere:"
+"""Before the name of a machine without a clone: one that has a clone may be called the same."""
 
 
-class Lent(Wire):
-    """What the commands of an attempt get of what it holds: device files, files that their driver reads, variables, and
-    how much memory they may use; null: as much as without a lease.
+class StatedResource(Wire):
+    """Something that tasks can need, as a machine without a clone says that it has it, and lends it."""
 
-    `locks`: files, one of each GPU, which a supervisor holds while something of the attempt runs.
-    """
-
-    devices: list[str] = []
-    read: list[str] = []
-    locks: list[str] = []
-    variables: dict[str, str] = {}
-    memory_bytes: int | None = None
+    name: str = Field(max_length=100, pattern=r"^[a-z0-9][a-z0-9_:-]*$", description="gpu, cpu, memory, or another.")
+    device: str = Field("", max_length=100, pattern=r"^[\w.:-]*$", description="Which GPU; empty: it is counted.")
+    amount: Int64 = Field(ge=0, description="How much there is; memory in bytes.")
+    vram: Int64 | None = Field(None, ge=0, description="The memory of a GPU in bytes; null: it is not known.")
+    problem: Annotated[str, Field(max_length=300)] | None = Field(None, description="Why it cannot be lent.")
 
 
-def stated(settings: Settings) -> StatedResources:
-    """What the settings say.
+def elsewhere(name: str) -> Machine:
+    """A machine without a clone."""
+    return Machine(ELSEWHERE + name, is_alone=False)
 
-    Raises:
-        BadInput: ``BAD_SETTINGS``.
-    """
-    try:
-        return stated_resources(settings.resources)
-    except ValueError as error:
-        raise BadInput("BAD_SETTINGS", f"The setting resources: {error}. Correct it.") from None
+
+def of_caller(tx: Reader, ctx: Ctx) -> Machine:
+    """The machine whose things the caller's attempts hold: the one without a clone that enlisted it, or this one."""
+    row = tx.one(SQL.enlisted_by, agent=ctx.caller.agent)
+    return elsewhere(row["machine"]) if row else ctx.local.machine
 
 
 @prepares
@@ -67,99 +53,56 @@ async def take_first_stock(ctx: Ctx) -> None:
 async def take_stock(ctx: Ctx) -> None:
     """Record what there is, if that has changed: what is held meanwhile is held until its attempt ends."""
     here = ctx.local.machine
-    rows = [{**row, "machine": here.name} for row in await asyncio.to_thread(lambda: list(_rows(ctx.settings)))]
-    before = [dict(row) for row in await ctx.read(lambda tx: stored(tx, here.only))]
-    changed = sorted({row["name"] for row in [*rows, *before] if not (row in rows and row in before)})
-    if not changed:
-        return
+    rows = await asyncio.to_thread(lambda: list(lending.rows(ctx.settings)))
+    if await ctx.read(lambda tx: _changed(tx, here.only, _of(here, rows))):
+        await ctx.of(SYSTEM).write(lambda tx: state(tx, here, rows))
 
-    def change(tx: Tx) -> None:
+
+def state(tx: Tx, here: Machine, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Record what there is on a machine: what is held meanwhile is held until its attempt ends."""
+    now = _of(here, rows)
+    if changed := _changed(tx, here.only, now):
         tx.run(SQL.forget, machine=here.only)
-        tx.many(SQL.add, rows)
+        tx.many(SQL.add, now)
         for name in changed:
             tx.emit("resource.changed", f"resource:{name}")
 
-    await ctx.of(SYSTEM).write(change)
+
+def _of(here: Machine, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "machine": here.name} for row in rows]
+
+
+def _changed(tx: Reader, on: str | None, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of what there is otherwise than was recorded."""
+    before = [dict(row) for row in stored(tx, on)]
+    return sorted({row["name"] for row in [*rows, *before] if not (row in rows and row in before)})
+
+
+def forget(tx: Tx, name: str) -> None:
+    """Forget what a machine without a clone has."""
+    tx.run(SQL.forget, machine=ELSEWHERE + name)
 
 
 def stored(tx: Reader, on: str | None) -> list[Row]:
-    """What there is on a machine, or on all (None), as it was recorded."""
+    """What there is on a machine, as it was recorded; None: on all that have a clone."""
     return tx.all(SQL.list, machine=on)
 
 
-def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
-    """What there is, ordered by name and device. Blocks."""
-    said = stated(settings)
-    amounts = {CPU: _processors(), MEMORY: _memory(), **said.amounts}
-    rows = [{"name": name, "device": "", "amount": n, "vram": None, "problem": None} for name, n in amounts.items()]
-    for one, gpu, problem in _gpus(said):
-        name = gpu.name if gpu else one.name
-        rows.append({"name": GPU, "device": name, "amount": 1, "vram": one.vram or said.vram, "problem": problem})
-    yield from sorted(
-        {(row["name"], row["device"]): row for row in rows}.values(), key=lambda row: (row["name"], row["device"])
-    )
+def near(tx: Reader) -> list[str | None]:
+    """The machines that have a clone, as queries are limited to them."""
+    names = [name for name in _names(tx) if not is_far(name)]
+    return [*names] if len(names) > 1 else [None]
 
 
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def far(tx: Reader) -> list[str | None]:
+    """The machines without a clone that have said what they have."""
+    return [name for name in _names(tx) if is_far(name)]
 
 
-def _memory() -> int:
-    """That of the machine, or of the container in which this runs."""
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):  # no such file, or the word "max": no limit
-        there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text("utf-8")))
-    return there
+def is_far(on: str | None) -> bool:
+    """Whether a machine has no clone."""
+    return on is not None and on.startswith(ELSEWHERE)
 
 
-def _gpus(said: StatedResources) -> Iterator[tuple[StatedGpu, Gpu | None, str | None]]:
-    """The GPUs that are lent, each with what is wrong with it. Blocks."""
-    if said.gpus == ():
-        return
-    found = gpus.find()
-    if said.gpus is None:
-        yield from ((StatedGpu(gpu.name), gpu, None) for gpu in found)
-        return
-    for one in said.gpus:
-        if one.devices:
-            gpu = gpus.stated(one.name, one.devices)
-            missing = next((path for path in gpu.devices if not path.exists()), None)
-            yield one, gpu, f"{missing} is not there" if missing else None
-        else:
-            gpu_of_it = _named(found, one.name)
-            yield one, gpu_of_it, None if gpu_of_it else NOT_FOUND
-
-
-def _named(found: Sequence[Gpu], name: str) -> Gpu | None:
-    """The GPU of a name, such as ``nvidia0``, or of a number."""
-    by_name = {gpu.name: gpu for gpu in found}
-    by_number = dict(zip(map(str, range(len(found))), found, strict=True))
-    return by_name.get(name) or by_name.get(f"nvidia{name}") or by_number.get(name)
-
-
-def lent(settings: Settings, leased: Mapping[str, Any] | None) -> Lent:
-    """What the commands of an attempt get. Blocks.
-
-    Args:
-        leased: what it holds, as `leases.take` recorded it; None: nothing.
-
-    Raises:
-        Conflict: ``DEVICE_GONE``: a device is there no more.
-    """
-    said, leased = stated(settings), leased or {}
-    names, amounts = leased.get("devices", []), leased.get("amounts", {})
-    variables = dict.fromkeys(THREADS, str(amounts[CPU])) if CPU in amounts else {}
-    memory = amounts.get(MEMORY)
-    if not names:
-        hidden = {} if said.gpus == () else dict(gpus.NOTHING_VISIBLE)
-        return Lent(variables=hidden | variables, memory_bytes=memory)
-    held = [gpu for _, gpu, problem in _gpus(said) if gpu and not problem and gpu.name in names]
-    if gone := sorted({*names} - {gpu.name for gpu in held}):
-        raise Conflict("DEVICE_GONE", f"The GPU {', '.join(gone)} is there no more: `workbench resources` says why.")
-    return Lent(
-        devices=[str(path) for path in dict.fromkeys(path for gpu in held for path in gpu.devices)],
-        read=[str(path) for path in dict.fromkeys(path for gpu in held for path in gpu.read)],
-        locks=[str(settings.devices / f"{quote(name, safe='')}.lock") for name in names],
-        variables=gpus.variables_of(held) | variables,
-        memory_bytes=memory,
-    )
+def _names(tx: Reader) -> list[str]:
+    return [row["machine"] for row in tx.all(SQL.machines)]

@@ -29,6 +29,7 @@ from workbench.services.agents.decide import admit_at_once
 from workbench.services.agents.register import add_pending
 from workbench.services.agents.rows import agent_by_uid, require_agent
 from workbench.services.processes import departures, profiles
+from workbench.services.resources import machine as resources
 from workbench.services.spawning.definition import persona_of
 from workbench.services.spawning.request import DisplayName, ProfileName, SpawnPersona, capabilities_of
 from workbench.services.worktrees.creation import create_with_workplace
@@ -212,6 +213,7 @@ async def remove_machine(ctx: Ctx, name: MachineName) -> RemovedMachine:
     def change(tx: Tx) -> list[str]:
         if not tx.run(SQL.remove, name=name):
             raise NotFound("MACHINE_NOT_FOUND", f"No machine {name!r} has a token.", Hint("list_machines"))
+        resources.forget(tx, name)
         tx.emit("machine.removed", f"machine:{name}")
         return _workers(tx, name)
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from workbench.client import HttpClient
 from workbench.client.connection import ProjectConnection
-from workbench.confinement import abilities, gpus
+from workbench.confinement import abilities, gpus, lending
 from workbench.errors import BadInput, Unauthenticated, Unavailable
 from workbench.git import Repository, git_version
 from workbench.model import __version__
@@ -162,8 +162,9 @@ async def join(request: JoinRequest, place: Path) -> Joined:
         patience=Settings(project=place).worker_patience_seconds,
         pauses=RETRY_SECONDS,
     )
+    resources = await asyncio.to_thread(lambda: list(lending.rows(Settings(project=place))))
     async with connection as api:
-        terms = await api.call_once("worker_terms")
+        terms = await api.call_once("worker_terms", resources=resources)
         apart = abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())
         settings = _settings(place, terms)
         profile = Profile.model_validate(terms["profile"])
@@ -344,4 +345,6 @@ def _config(
     spawn = SpawnRequest(profile.name, None, None, request.limits, False, bool(environment), secret=secret)
     server = ServerAddress(request.url, f"{request.url}/mcp")
     config = config_of(settings, server, profile, spawn, worktree, repository, start)
-    return replace(config, certificate=request.certificate)
+    # Where workers of one machine and one server meet: one that lends a device ends what is left of the holder before.
+    names = blake2b(f"{request.url}\0{terms['machine']}".encode(), digest_size=6).hexdigest()
+    return replace(config, certificate=request.certificate, device_locks=state_directory() / f"devices-{names}")

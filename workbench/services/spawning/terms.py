@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from asyncio import to_thread
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from workbench.errors import Refused
 from workbench.model import Level, Micros, Wire, __version__
 from workbench.ops import Ctx, op
 from workbench.services.processes import profiles, workplaces
+from workbench.services.resources import machine
+from workbench.services.resources.machine import StatedResource
 from workbench.services.spawning import provider_keys, startup, workplace
 from workbench.services.spawning.request import SQL
 from workbench.services.spawning.workplace import WorkplaceLevels
@@ -25,12 +29,13 @@ TOLD = (
 class WorkerTerms(Wire):
     """How a worker of a machine without a clone works.
 
-    `profile` and `workplace`: as the project has them; `environment`: variables for its commands, of which those in
-    `secret_variables` are secret; `models`: the providers whose models its commands ask this server for; `settings`:
-    by the names that they have; `now`: this server's clock.
+    `machine`: what its machine is called. `profile` and `workplace`: as the project has them; `environment`: variables
+    for its commands, of which those in `secret_variables` are secret; `models`: the providers whose models its commands
+    ask this server for; `settings`: by the names that they have; `now`: this server's clock.
     """
 
     agent_id: str
+    machine: str
     worktree: str
     branch_name: str
     target: str
@@ -46,9 +51,18 @@ class WorkerTerms(Wire):
     now: Micros
 
 
-@op(allow=Level.WORKER, reads=True, tool=False)
-async def worker_terms(ctx: Ctx) -> WorkerTerms:
-    """Get how you work, as a worker of a machine without a clone: your profile, your workplace and your limits."""
+@op(allow=Level.WORKER, tool=False)
+async def worker_terms(
+    ctx: Ctx,
+    resources: Annotated[
+        list[StatedResource] | None,
+        Field(max_length=200, description="What your machine lends to tasks; null: the same as before."),
+    ] = None,
+) -> WorkerTerms:
+    """Get how you work, as a worker of a machine without a clone: your profile, your workplace and your limits.
+
+    Nobody checks what your machine says that it has: tasks that need it are offered to its workers, and nothing else.
+    """
     agent_uid, settings = ctx.caller.agent or "", ctx.settings
 
     def question(tx: Reader) -> tuple[Row, Row]:
@@ -59,6 +73,10 @@ async def worker_terms(ctx: Ctx) -> WorkerTerms:
         return worker, require_worktree(tx, worker["assigned_worktree"])
 
     worker, row = await ctx.read(question)
+    if resources is not None:
+        stock = {(one.name, one.device): one for one in resources}
+        rows = ctx.secrets.masked([one.model_dump() for one in stock.values()])
+        await ctx.write(lambda tx: machine.state(tx, machine.elsewhere(worker["machine"]), rows))
     profile = await to_thread(profiles.load, settings, worker["profile"])
     place = await workplace.resolve(
         ctx, WorkplaceLevels(worker["persona_id"], row["name"], None, None, spawn={}, by_agent=False)
@@ -66,6 +84,7 @@ async def worker_terms(ctx: Ctx) -> WorkerTerms:
     keys = await provider_keys.of_agent(ctx, agent_uid)
     return WorkerTerms(
         agent_id=worker["assigned_agent_id"],
+        machine=worker["machine"],
         worktree=row["name"],
         branch_name=row["branch_name"],
         target=row["integration_target"],

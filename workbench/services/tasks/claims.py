@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from workbench.confinement import lending
 from workbench.errors import BadInput, Conflict, Refused
 from workbench.model import Int64, Level, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
@@ -61,9 +62,10 @@ async def claim_task(
     update: dict[str, Any] = {}
     if claim.task.worktree is not None:
         update["worktree_path"] = str(ctx.settings.worktree(claim.task.worktree))
-    if leased := claim.task.attempts[-1].leased:
+    leased = claim.task.attempts[-1].leased
+    if leased and leased.machine is None:
         with suppress(Conflict):  # a device is there no more: the task is yours, and says what it holds
-            update["variables"] = (await to_thread(machine.lent, ctx.settings, leased.model_dump())).variables
+            update["variables"] = (await to_thread(lending.lent, ctx.settings, leased.model_dump())).variables
     return claim.model_copy(update=update)
 
 
@@ -87,7 +89,12 @@ def candidates(tx: Reader, ctx: Ctx, me: str, limit: int) -> list[Row]:
 
     None for an agent whose session is deleted, that is held (`workbench.services.holds`), or whose budget is used up.
     """
-    return _candidates(tx, ctx, me, limit, leases.waits(tx, ctx.settings, ctx.local.machine.only))
+    return _candidates(tx, ctx, me, limit, waits_of(tx, ctx))
+
+
+def waits_of(tx: Reader, ctx: Ctx) -> Waits:
+    """What the caller cannot begin now on its machine."""
+    return leases.waits(tx, ctx.settings, machine.of_caller(tx, ctx).only)
 
 
 def _candidates(tx: Reader, ctx: Ctx, me: str, limit: int, waits: Waits, needs: str | None = None) -> list[Row]:
@@ -104,9 +111,10 @@ def _candidates(tx: Reader, ctx: Ctx, me: str, limit: int, waits: Waits, needs: 
 
 def line_up(tx: Tx, ctx: Ctx, me: str, waits: Waits) -> None:
     """Have the first tasks that the caller could do, if they were not short of something, wait for their turn."""
+    here = machine.of_caller(tx, ctx) if waits.short else ctx.local.machine
     for needs in waits.short:
         for row in _candidates(tx, ctx, me, 1, waits, needs):
-            leases.note_wait(tx, ctx.local.machine, row)
+            leases.note_wait(tx, here, row)
 
 
 def _deleted_session(tx: Reader, caller: Caller) -> str | None:
@@ -122,11 +130,11 @@ def _claim(tx: Tx, ctx: Ctx, me: str, task_id: int | None) -> ClaimedTask:
     if task_id is not None:
         row = visible_row(tx, ctx.caller, task_id)
         _require_claimable(tx, row, ctx, me)
-        return ClaimedTask(task=_take(tx, ctx, me, task_id, leases.waits(tx, ctx.settings, ctx.local.machine.only)))
-    waits = leases.waits(tx, ctx.settings, ctx.local.machine.only)
+        return ClaimedTask(task=_take(tx, ctx, me, task_id, waits_of(tx, ctx)))
+    waits = waits_of(tx, ctx)
     line_up(tx, ctx, me, waits)
     if waits.short:  # what waits long enough has its turn now
-        waits = leases.waits(tx, ctx.settings, ctx.local.machine.only)
+        waits = waits_of(tx, ctx)
     while best := _candidates(tx, ctx, me, 1, waits):
         if task := _take(tx, ctx, me, best[0]["task_id"], waits):
             return ClaimedTask(task=task)
@@ -156,7 +164,7 @@ def _require_claimable(tx: Reader, row: Row, ctx: Ctx, me: str) -> None:
         has_command=row["run"] is not None,
         unaffordable=budgets.obstacle(tx, row["id"], me),
         approval=row["approval_id"],
-        lacks=leases.obstacle(tx, ctx.settings, ctx.local.machine.only, row["id"]),
+        lacks=leases.obstacle(tx, ctx.settings, machine.of_caller(tx, ctx).only, row["id"]),
     )
     deleted = _deleted_session(tx, caller)
     hold = holds.active(tx, me)
@@ -178,11 +186,9 @@ def _take(tx: Tx, ctx: Ctx, me: str, task_id: int, waits: Waits) -> Assignment |
         return None
     row = require_row(tx, task_id)
     place = spent.place(tx, task_id, me)
-    machine = ctx.local.machine.name
-    tx.run(
-        SQL.add_attempt, place.columns, task_id=task_id, attempt=row["attempt"], agent=me, machine=machine, now=tx.now
-    )
-    leased = leases.take(tx, ctx.local.machine, task_id, row["attempt"]) if waits.is_any else None
+    begun = {"task_id": task_id, "attempt": row["attempt"], "agent": me, "machine": ctx.local.machine.name}
+    tx.run(SQL.add_attempt, place.columns, **begun, now=tx.now)
+    leased = leases.take(tx, machine.of_caller(tx, ctx), task_id, row["attempt"]) if waits.is_any else None
     spent.begin(tx, place.scopes)
     budgets.follow(tx, place.scopes)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])

@@ -11,10 +11,9 @@ from workbench.ops import Ctx, op
 from workbench.services.agents.rows import activate
 from workbench.services.messages import inbox
 from workbench.services.messages.inbox import Message
-from workbench.services.resources import leases
 from workbench.services.tasks import attempts
 from workbench.services.tasks.attempts import held_by
-from workbench.services.tasks.claims import SQL, OwnId, candidates, line_up, require_self
+from workbench.services.tasks.claims import SQL, OwnId, candidates, line_up, require_self, waits_of
 from workbench.services.tasks.rows import task_lines
 from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Tx
@@ -68,7 +67,7 @@ async def heartbeat_and_get_tasks(
         _renew(tx, me)
         work = _work(tx, ctx, me, limit)
         if not work.holding:
-            line_up(tx, ctx, me, leases.waits(tx, ctx.settings, ctx.local.machine.only))
+            line_up(tx, ctx, me, waits_of(tx, ctx))
         return _with_messages(tx, work, me, hears=hears)
 
     work = await ctx.write(change)

@@ -242,7 +242,7 @@ def _attempt(task_id: int, row: Row) -> Attempt:
 def _waits_for(tx: Reader, row: Row) -> str | None:
     """What a task that is ready needs and cannot have now."""
     is_ready = row["status"] == TaskState.PENDING and not row["unmet"]
-    return leases.obstacle(tx, None, None, row["id"]) if is_ready else None
+    return leases.waits_for(tx, None, row["id"]) if is_ready else None
 
 
 def _kept_work(task_id: int, row: Row) -> KeptWork | None:

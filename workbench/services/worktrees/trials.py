@@ -19,6 +19,7 @@ from typing import Any
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.editable import own_path, preceded
 from workbench.confinement.gate import Gate
+from workbench.confinement.lending import Lent
 from workbench.confinement.refusals import explanation
 from workbench.errors import Unavailable
 from workbench.git import Repository
@@ -29,7 +30,6 @@ from workbench.rules.integration import GateState
 from workbench.services.access import secret_marks
 from workbench.services.processes.workplaces import of_settings, secrets_of
 from workbench.services.resources import leases
-from workbench.services.resources.machine import Lent
 from workbench.services.worktrees.places import (
     WorktreeLocation,
     add_files,

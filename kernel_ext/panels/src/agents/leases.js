@@ -17,6 +17,12 @@ function problemOf({ problem }) {
   return problem;
 }
 
+/** Names one of a machine without a clone with that: `elsewhere:gpu nvidia0`. */
+function nameOf({ machine, device, name }) {
+  const what = device ?? name;
+  return machine.startsWith("elsewhere:") ? `${machine} ${what}` : what;
+}
+
 /** @param {(row: any) => string} text */
 function named(text) {
   return { value: text, cell: (row) => text(row) || "–", title: text };
@@ -33,7 +39,7 @@ export function Leases({ desk }) {
   const { ref } = usePolling(POLL_MS, work, (error) => requests.showError(error));
   const rows = (read?.resources ?? [])
     .filter(({ name, held_by, waiting }) => !COUNTED.has(name) || held_by || waiting.length)
-    .map((one) => ({ ...one, id: one.device ?? one.name }));
+    .map((one) => ({ ...one, id: nameOf(one) }));
   return html`<div ref=${ref}>
     ${
       rows.length > 0 &&

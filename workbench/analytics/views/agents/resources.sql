@@ -6,7 +6,7 @@ SELECT r.machine, r.name, nullif(r.device, '') AS device, r.amount, r.vram, r.pr
 FROM raw_resources r;
 
 COMMENT ON VIEW resources IS 'What tasks can need: GPUs, processors, memory, licences, and what the settings name.';
-COMMENT ON COLUMN resources.machine IS 'The machine that has it.';
+COMMENT ON COLUMN resources.machine IS 'The machine that has it; elsewhere:NAME has no clone of the project.';
 COMMENT ON COLUMN resources.name IS 'gpu, cpu, memory, license:NAME, or a name of the settings.';
 COMMENT ON COLUMN resources.device IS 'Which GPU; null: it is counted.';
 COMMENT ON COLUMN resources.amount IS 'How much there is; memory in bytes.';

@@ -1,6 +1,6 @@
 CREATE VIEW leases AS
 WITH held AS (
-    SELECT x.task_id, x.attempt, x.machine, a.agent, x.claimed_us, x.ended_us, CAST(x.leased AS JSON) AS leased
+    SELECT x.task_id, x.attempt, coalesce(CAST(x.leased AS JSON) ->> 'machine', x.machine) AS machine, a.agent, x.claimed_us, x.ended_us, CAST(x.leased AS JSON) AS leased
     FROM raw_attempts x JOIN raw_agents a ON a.id = x.agent_uid WHERE x.leased IS NOT NULL
 ), parts AS (
     SELECT h.*, 'gpu' AS name, unnest(CAST(h.leased -> 'devices' AS VARCHAR[])) AS device, 1 AS amount FROM held h
@@ -20,7 +20,7 @@ FROM parts;
 COMMENT ON VIEW leases IS 'What attempts hold, and held, of what their tasks need: a row for each thing.';
 COMMENT ON COLUMN leases.task_id IS 'The task.';
 COMMENT ON COLUMN leases.attempt IS 'Number of the attempt at this task.';
-COMMENT ON COLUMN leases.machine IS 'The machine on which it is made.';
+COMMENT ON COLUMN leases.machine IS 'The machine whose it is; elsewhere:NAME has no clone of the project.';
 COMMENT ON COLUMN leases.agent IS 'The agent that makes it.';
 COMMENT ON COLUMN leases.name IS 'gpu, cpu, memory, license:NAME, a name of the settings, or alone: nothing else was begun.';
 COMMENT ON COLUMN leases.device IS 'Which GPU; null: it is counted.';
