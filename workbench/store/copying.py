@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 SQL = beside(__file__)
 HASH_BYTES = 16
-LEAVING_SECONDS = 2.0
+LEAVING_SECONDS = 5.0
 """How long connections may take to end that were closed just now."""
 
 
