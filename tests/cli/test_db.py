@@ -121,8 +121,8 @@ def test_a_project_goes_to_postgresql_and_comes_back(
         assert of_doctor(run)[0] == "missing"
         monkeypatch.setenv("WORKBENCH_DATABASE_URL", address)
         assert facts(run)["version"].startswith("PostgreSQL")
-        assert of_doctor(run)[0] == "ok"
         assert {row["is_equal"] for row in data(run("--json", "db", "copy", "--check", "--to"))} == {True}
+        assert of_doctor(run)[0] == "ok"
         assert [task["id"] for task in data(run("--json", "tasks"))] == [1, 2]
         run("cancel", "1")
         ran = run("--json", "db", "copy", "--check", "--to")

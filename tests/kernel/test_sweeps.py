@@ -72,7 +72,7 @@ BAD = {
     "timeout='soon'": "BAD_SWEEP: timeout is 'soon'. It takes a number of seconds, such as 600.",
     "memory='much'": "BAD_SWEEP: 'much' is not a size, such as 500 MB or 2 GB.",
     "repeat='2'": "BAD_PARAMETER: repeat is '2'. It is a whole number from 1 to 1,000,000",
-    "dask='nowhere'": "BAD_SWEEP: dask is 'nowhere'. It is local, or the address of a scheduler",
+    "dask='nowhere'": "BAD_SWEEP: dask is 'nowhere'. It is local, a name in the setting machines, or the address of",
     "name='made'": "SWEEP_EXISTS: There is a sweep made. Add resume=True to go on with it, or another name.",
     "name='none', resume=True": "SWEEP_NOT_FOUND: There is no sweep none to go on with. The newest are made",
 }

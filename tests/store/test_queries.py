@@ -242,7 +242,7 @@ def _refusal(postgres: Any, query: Query) -> str:
     (types,) = postgres.execute(known).fetchone()
     postgres.execute("DEALLOCATE trial")
     # `real` would lose a process's start
-    exact = {"bigint", "integer", "text", "double precision", "bigint[]", "text[]", "regclass"}
+    exact = {"bigint", "integer", "text", "double precision", "bytea", "bigint[]", "text[]", "regclass"}
     is_exact = len(types) == len(query.parameters) and {*types} <= exact
     return "" if is_exact else f"has parameters {types}"
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shlex
+import shutil
 import signal
 import ssl
 import stat
@@ -88,7 +89,7 @@ async def test_a_worker_elsewhere_does_tasks_and_gives_back_the_one_that_it_is_e
 ) -> None:
     workbench, gpu, (command,) = served.workbench, Elsewhere(on_disk), commands["there"]
     await asyncio.to_thread(run_commands, commands["here"], repository)
-    (repository / "token").rename(on_disk / "token")
+    shutil.move(repository / "token", on_disk / "token")  # brought to the other machine
     (repository / "base.txt").write_text("of the project\n")
     git("add", ".", cwd=repository)
     git("commit", "-qm", "base", cwd=repository)

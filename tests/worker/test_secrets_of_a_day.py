@@ -115,6 +115,7 @@ async def day(settings: Settings, on_disk: Path, monkeypatch: pytest.MonkeyPatch
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("WORKBENCH_CONFIG", str(on_disk / "config"))
+    shutil.rmtree(settings.home)  # it is of another home
     (home / "login.json").write_text(json.dumps({"claudeAiOauth": {"accessToken": GIVEN["login.json"]}}))
     for name, value in (*KEYS.items(), ("THEIR_TOKEN", GIVEN["THEIR_TOKEN"]), ("SERVER_KEY", GIVEN["tool server"])):
         monkeypatch.setenv(name, value)
