@@ -163,6 +163,7 @@ async def test_a_project_of_an_older_workbench_is_not_changed(workbench: Workben
     assert database.read_bytes() == before
 
 
+@pytest.mark.long
 async def test_projects_are_compared(workbench: Workbench, other: Path) -> None:
     live = Live()
     ask = partial(live.answer, await refresh(live, workbench.store))

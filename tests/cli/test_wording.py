@@ -89,6 +89,7 @@ def hints() -> Iterator[NamedOperation]:
         yield NamedOperation(place, operation, sentence, typed, {one.arg for one in call.keywords if one.arg})
 
 
+@pytest.mark.long
 def test_no_message_of_an_error_names_an_operation_outside_of_its_hint() -> None:
     messages = [(place, text(argument)) for place, call in calls(ERRORS) for argument in call.args]
     assert len(messages) > 1000

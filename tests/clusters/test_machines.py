@@ -45,6 +45,7 @@ def test_a_machine_that_no_cluster_can_be_is_refused(tmp_path: Path, described: 
 
 
 @pytest.mark.anyio
+@pytest.mark.long
 async def test_a_cluster_that_cannot_be_used_is_shown_with_the_next_step(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

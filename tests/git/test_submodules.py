@@ -68,6 +68,7 @@ def test_submodules_are_populated_five_deep_without_their_sources(
     assert git(checkout.path / "lib/sub/sub", "log", "--format=%s") == "library"
 
 
+@pytest.mark.long
 def test_commits_in_submodules_come_to_the_person_with_the_links_to_them(
     root: Path, repo: Repository, place: Path, tmp_path: Path
 ) -> None:

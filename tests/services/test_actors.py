@@ -46,6 +46,7 @@ async def test_the_end_of_a_process_is_noted_by_the_system(served: Served) -> No
     assert await actors(served.workbench, "agent.spawned") == {("agent.spawned", "operator")}
 
 
+@pytest.mark.long
 async def test_a_queued_merge_names_its_approver_and_its_consequences_the_system(
     served: Served, repository: Path
 ) -> None:
@@ -83,6 +84,7 @@ async def test_a_returned_merge_names_the_system_as_actor_and_the_planner_as_req
 
 
 @pytest.mark.parametrize("is_served", [True, False])
+@pytest.mark.long
 async def test_without_required_approval_the_requester_decides(settings: Settings, is_served: bool) -> None:
     changed = settings.model_copy(update={"integration_requires_approval": False})
     async with Workbench.open(changed) as workbench, Servers(workbench) as servers:

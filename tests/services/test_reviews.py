@@ -136,6 +136,7 @@ async def test_as_many_git_commands_run_for_many_requests_as_for_a_few(
     assert ran[1] == ran[2] == ran[3]
 
 
+@pytest.mark.long
 async def test_a_comment_on_removed_lines_is_outdated_when_they_are_back(
     workbench: Workbench, repository: Path
 ) -> None:

@@ -159,6 +159,7 @@ async def test_a_rejected_integration_is_asked_again(workbench: Workbench) -> No
     assert (await workbench.call("approve", approval_id=asked))["outcome"]["state"] == "integrated"
 
 
+@pytest.mark.long
 async def test_a_rejection_that_its_requester_knows_of_is_not_undone(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("planner", persona_id="planner")
     place = await as_agent(workbench, planner, "create_worktree", name="lab")

@@ -11,6 +11,7 @@ from workbench.upstream.call import ElicitationReply, ServerQuestion
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.long
 async def test_a_call_is_made_again_once_the_person_has_been_where_the_server_says() -> None:
     asked: list[ServerQuestion] = []
 

@@ -136,6 +136,7 @@ async def test_agents_of_a_limited_key_wait_together_until_its_reset_and_use_up_
     assert program.asked == TASKS + 1
 
 
+@pytest.mark.long
 async def test_a_key_that_is_refused_asks_once_and_its_tasks_go_on_after_the_answer(
     served: Served, program: Program, team: Any
 ) -> None:

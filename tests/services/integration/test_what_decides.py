@@ -24,6 +24,7 @@ LINES = [
 ]
 
 
+@pytest.mark.long
 async def test_every_view_of_an_approval_names_failed_tasks_and_untrusted_gates(
     workbench: Workbench, settle: Admit, repository: Path
 ) -> None:

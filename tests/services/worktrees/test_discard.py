@@ -35,6 +35,7 @@ async def test_discarding_keeps_the_branch_and_frees_the_name(workbench: Workben
     assert (worktree["status"], worktree["ahead"], worktree["branch_name"]) == ("active", 0, "wb/lab/2")
 
 
+@pytest.mark.long
 async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     (place / "draft.txt").write_text("a draft\n")
