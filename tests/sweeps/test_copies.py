@@ -116,16 +116,22 @@ def dask(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
 
 
 @pytest.fixture(scope="module")
-def lab(project: Path, dask: Cluster) -> Iterator[SweepLab]:
-    """A project, and a worker."""
+def opened_lab(project: Path, dask: Cluster) -> Iterator[SweepLab]:
+    """A project with a commit."""
     (project / "squares.py").write_text("def square(seed):\n    return seed**2\n")
     (project / ".gitignore").write_text("secret.env\n.aiswarm/\n")
     (project / "secret.env").write_text("TOKEN=1\n")
     with opened(project, dask.address) as lab:
         git("add", "-A", cwd=project)
         git("commit", "-q", "-m", "first", cwd=project)
-        with dask.worker():
-            yield lab
+        yield lab
+
+
+@pytest.fixture
+def lab(opened_lab: SweepLab, dask: Cluster) -> Iterator[SweepLab]:
+    """The project, and a worker for one test, whose runs may end it."""
+    with dask.worker():
+        yield opened_lab
 
 
 MEASURES = """
