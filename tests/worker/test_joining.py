@@ -33,10 +33,10 @@ from workbench.rules.models.upstream import PROVIDERS
 from workbench.services.processes import sandbox
 from workbench.services.spawning import joining
 from workbench.services.spawning.joining import JoinRequest, join
-from workbench.services.worktrees import sending
 from workbench.state.settings import Settings
+from workbench.system import file_pieces
 from workbench.trust.withheld import trust, withheld
-from workbench.worker import elsewhere, supervised
+from workbench.worker import supervised
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor
 
@@ -163,8 +163,7 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
     request_of: Callable[..., JoinRequest],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sending, "PIECE", 100)
-    monkeypatch.setattr(elsewhere, "PIECE", 100)
+    monkeypatch.setattr(file_pieces, "PIECE", 100)
     monkeypatch.setitem(served.workbench.settings.__dict__, "setup", "mkdir out; echo $GREETING > out/ready")
     monkeypatch.setitem(served.workbench.settings.__dict__, "env", {"GREETING": "hello"})
     served.workbench.settings.model_fields_set.update(("setup", "env"))

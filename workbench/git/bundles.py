@@ -10,6 +10,9 @@ from pathlib import Path
 from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git.plumbing import Plumbing
 
+MOST_KNOWN = 1_000
+"""The most commits that a machine says it has when it asks for a bundle."""
+
 
 def only_in(repository: Plumbing, branch: str, besides: Sequence[str]) -> int:
     """See `Repository.only_in`."""

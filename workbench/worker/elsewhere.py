@@ -22,17 +22,14 @@ from typing import Any, TypeVar
 from workbench.client.connection import Operations
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.git import CommitIdentity, Repository, unverified
+from workbench.git.bundles import MOST_KNOWN
 from workbench.rules.tasks import artifacts
 from workbench.state.root import STATE
-from workbench.system import atomic_file
+from workbench.system import atomic_file, file_pieces
 from workbench.system.tree_removal import remove_tree
 from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
-PIECE = 524_288
-"""Bytes of a bundle that are sent at once."""
-MOST_KNOWN = 1_000
-"""Commits that are told of those that are here."""
 TRIES = 3
 """How often a bundle is taken or sent that arrives damaged."""
 
@@ -105,7 +102,7 @@ class BranchCopy:
             piece = await self._call("read_worktree_bundle", sha256=sha256, offset=offset)
             await asyncio.to_thread(_append, file, offset, base64.b64decode(piece["data"]))
             offset = piece["next_offset"]
-        if await asyncio.to_thread(_sha256, file) != sha256:
+        if not await asyncio.to_thread(_has_hash, file, sha256):
             await asyncio.to_thread(file.unlink)
             raise Conflict(
                 "BUNDLE_DAMAGED", "The bundle that has arrived has another hash. Look at the link and the disk."
@@ -273,15 +270,13 @@ def _begin(file: Path, size: int) -> int:
 
 
 def _append(file: Path, offset: int, piece: bytes) -> None:
-    with _file_errors(file), file.open("r+b" if offset else "wb") as into:
-        into.seek(offset)
-        into.write(piece)
-        into.truncate()
+    with _file_errors(file):
+        file_pieces.write(file, offset, piece)
 
 
-def _sha256(file: Path) -> str:
-    with _file_errors(file), file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+def _has_hash(file: Path, sha256: str) -> bool:
+    with _file_errors(file):
+        return file_pieces.has_hash(file, sha256)
 
 
 def _hash_and_size(file: BufferedReader) -> tuple[str, int]:
@@ -291,7 +286,7 @@ def _hash_and_size(file: BufferedReader) -> tuple[str, int]:
 
 def _piece(file: BufferedReader, offset: int) -> str:
     file.seek(offset)
-    return base64.b64encode(file.read(PIECE)).decode()
+    return base64.b64encode(file.read(file_pieces.PIECE)).decode()
 
 
 async def _send_pieces(file: BufferedReader, size: int, send: Callable[..., Awaitable[dict[str, Any]]]) -> None:

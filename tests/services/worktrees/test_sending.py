@@ -15,8 +15,8 @@ from tests.services.worktrees.lab import commit
 from tests.services.worktrees.there import bundle_of, clone, fetch, send
 from workbench.client import HttpClient
 from workbench.process import Writer
-from workbench.services.worktrees import sending
 from workbench.services.worktrees.kept_work import writer_lock
+from workbench.system import file_pieces
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ async def ada(served: Served, settle: Any, repository: Path) -> AsyncIterator[Ht
 async def test_commits_made_elsewhere_come_back_to_the_branch_and_the_worktree(
     ada: HttpClient, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "PIECE", 100)
+    monkeypatch.setattr(file_pieces, "PIECE", 100)
     there = await clone(ada, tmp_path)
     before = git("rev-parse", "HEAD", cwd=there)
     made = commit(there, "new.txt", "made elsewhere\n")

@@ -21,9 +21,9 @@ from workbench.ops.parameters import TaskId
 from workbench.services.attempts.work import AttemptNumber
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import Key
-from workbench.services.worktrees import pieces
-from workbench.services.worktrees.pieces import FileBytes, Offset, Piece, Sha256
+from workbench.services.worktrees.pieces import FileBytes, Offset, Piece, Sha256, decoded
 from workbench.store.base import Reader, Row
+from workbench.system import file_pieces
 from workbench.system.tree_removal import remove_tree
 
 CONTENT = "content"
@@ -56,7 +56,7 @@ async def send_artifact(
 
     Send the next piece at `received`: a transfer that was cut off goes on there.
     """
-    piece = pieces.decoded(data)
+    piece = decoded(data)
 
     def question(tx: Reader) -> None:
         attempts.require_supervisor(tx, task_id, attempt, key)
@@ -81,17 +81,17 @@ def _receive(ctx: Ctx, place: Path, sha256: str, size: int, offset: int, piece: 
     """
     try:
         whole, part = place / CONTENT, place / sha256
-        if whole.exists() and whole.stat().st_size == size and pieces.has_hash(whole, sha256):
+        if whole.exists() and whole.stat().st_size == size and file_pieces.has_hash(whole, sha256):
             return ReceivedArtifact(received=size, whole=True)
         if not part.exists():
             _require_room(ctx, place, size)
             remove_tree(place)  # what was sent before under the name
         if offset + len(piece) > size:
             raise _damaged(part, f"has more than the {size:,} bytes that you have said")
-        received = pieces.write(part, offset, piece)
+        received = file_pieces.write(part, offset, piece)
         if received < size:
             return ReceivedArtifact(received=received, whole=False)
-        if not pieces.has_hash(part, sha256):
+        if not file_pieces.has_hash(part, sha256):
             raise _damaged(part, "has another hash")
         part.replace(whole)
     except OSError as error:

@@ -1,11 +1,9 @@
-"""Files that come over the server's port in pieces: resumed where they ended, and compared by their hash when whole."""
+"""The parameters of operations that take files in pieces; see `workbench.system.file_pieces`."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -30,30 +28,3 @@ def decoded(data: str) -> bytes:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
         raise BadInput("BAD_PIECE", f"The piece is not base64: {error}.") from None
-
-
-def write(path: Path, offset: int, piece: bytes) -> int:
-    """Write a piece, which ends the file for now; the bytes that it has then. A piece behind its end is not written.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    with path.open("r+b") as file:
-        size = file.seek(0, 2)
-        if not piece or offset > size:
-            return size
-        file.seek(offset)
-        file.write(piece)
-        return file.truncate()
-
-
-def has_hash(path: Path, sha256: str) -> bool:
-    """Whether a file is what was sent.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == sha256

@@ -16,24 +16,21 @@ from pydantic import Field
 
 from workbench.errors import Conflict, NotFound, Refused, Unavailable
 from workbench.git import Repository
+from workbench.git.bundles import MOST_KNOWN
 from workbench.model import Int64, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.integration import WorktreeAction
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import Key
-from workbench.services.worktrees import pieces
 from workbench.services.worktrees.imports import import_branch, no_branch
 from workbench.services.worktrees.kept_work import require_put_away, writer_lock
-from workbench.services.worktrees.pieces import FileBytes, Offset, Piece, Sha256
+from workbench.services.worktrees.pieces import FileBytes, Offset, Piece, Sha256, decoded
 from workbench.services.worktrees.places import COMMITTER, exclusive, fill_submodules, place_of
 from workbench.services.worktrees.rows import Branch, open_worktrees, require_here, require_worktree_for
 from workbench.services.worktrees.update import open_on_branch
 from workbench.store.base import Reader, Row
+from workbench.system import file_pieces
 from workbench.system.tree_removal import remove_tree
-
-PIECE = 524_288
-"""Bytes of a bundle that are read at once."""
-MOST_KNOWN = 1_000
 
 CommitId = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 
@@ -107,7 +104,7 @@ async def send_worktree_bundle(
     data: Piece = "",
 ) -> ReceivedBundle:
     """Send a piece of a git bundle with new commits of your worktree; import_worktree_bundle then takes them in."""
-    piece = pieces.decoded(data)
+    piece = decoded(data)
     path, most = _sent(ctx, _own(ctx), sha256), ctx.settings.max_import_bytes
     if offset + len(piece) > most:
         text = f"The bundle has more than {most:,} bytes. Make it smaller, or have max_import_bytes raised."
@@ -211,7 +208,7 @@ def _read(path: Path, offset: int) -> tuple[bytes, int]:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(offset)
-            return file.read(PIECE), size
+            return file.read(file_pieces.PIECE), size
     except FileNotFoundError:
         text = (
             "There is no such bundle (any more): a later one has replaced it. Have one made with offer_worktree_bundle."
@@ -226,7 +223,7 @@ def _write(path: Path, offset: int, piece: bytes) -> int:
     try:
         if not path.exists():
             remove_tree(path.parent)
-        size = pieces.write(path, offset, piece)
+        size = file_pieces.write(path, offset, piece)
     except OSError as error:
         raise _unusable(error) from error
     if offset > size:
@@ -240,7 +237,7 @@ def _require_whole(path: Path, sha256: str, size: int) -> None:
     try:
         received = path.stat().st_size
         if received == size:
-            if pieces.has_hash(path, sha256):
+            if file_pieces.has_hash(path, sha256):
                 return
             path.unlink(missing_ok=True)
             raise Conflict("BUNDLE_DAMAGED", "The bundle that has arrived has another hash. Send it again.")
