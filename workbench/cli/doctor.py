@@ -104,15 +104,14 @@ def _mended(client: OperatorClient, yes: bool) -> Iterator[tuple[str, str, str]]
 
 
 def _mend(client: OperatorClient, fault: Mapping[str, str], yes: bool) -> tuple[str, str, str]:
-    what, shown = f"{fault['kind']} {fault['name']}", f"{fault['says']} {fault['mend']}"
+    from workbench.services.faults import Fault
+
+    what, shown = f"{fault['kind']} {fault['name']}", Fault.model_validate(fault).description
     if not _agreed(shown, "Do it?", yes):
         return "left", what, f"{shown} To do it, agree, or give --yes."
+    about = {"kind": fault["kind"], "name": fault["name"], "description": shown}
     try:
-        return (
-            "mended",
-            what,
-            client.call("mend_fault", kind=fault["kind"], name=fault["name"], description=shown)["done"],
-        )
+        return "mended", what, client.call("mend_fault", **about)["done"]
     except WorkbenchError as error:
         return "left", what, error.message
 

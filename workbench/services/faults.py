@@ -123,11 +123,14 @@ async def _repository(ctx: Ctx) -> Repository | None:
 
 
 async def _find(ctx: Ctx, repository: Repository | None) -> list[_Found]:
-    found = [*await ctx.read(lambda tx: list(_orphans(ctx, tx))), *await ctx.read(lambda tx: list(_leases(ctx, tx)))]
+    """What is wrong, of one view of the store."""
+
+    def question(tx: Reader) -> tuple[list[_Found], list[Row], set[str], list[Row]]:
+        steps = {step["name"] for step in unfinished(tx, ctx.local.machine)}
+        return [*_orphans(ctx, tx), *_leases(ctx, tx)], all_worktrees(tx), steps, tx.all(SQL.works)
+
+    found, rows, steps, works = await ctx.read(question)
     if repository is not None:
-        rows = await ctx.read(all_worktrees)
-        steps = {step["name"] for step in await ctx.read(lambda tx: unfinished(tx, ctx.local.machine))}
-        works = await ctx.read(lambda tx: tx.all(SQL.works))
         found += await to_thread(lambda: list(_worktrees(ctx, repository, rows, steps)))
         found += await to_thread(lambda: list(_refs(ctx, repository, works)))
     return found
@@ -335,6 +338,6 @@ def _mend_work(
             return "The reference is made again."
         key = {"task_id": int(work["task_id"]), "attempt": int(work["attempt"])}
         await ctx.write(lambda tx: attempts.forget(tx, **key))
-        return "The attempt says that its work is gone."
+        return "It is recorded that the work is gone."
 
     return mend
