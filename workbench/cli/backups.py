@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from workbench.cli.client import OperatorClient
+from workbench.cli.client import OperatorClient, require_unserved
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, confirmed, counted, pass_client
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
@@ -23,7 +23,7 @@ def backup(client: OperatorClient, file: Path | None) -> Shown:
     """Back up the whole project to FILE; without one, its store alone to .aiswarm/backups, as a file of SQLite.
 
     A server may run meanwhile. FILE is one archive: the store, the repository's references with all their commits,
-    definitions, settings, logs, transcripts and results. It is verified. No secret is in it.
+    definitions, settings, logs, transcripts and results. It is verified, and has no keys and tokens.
     """
     from workbench.store.backups import back_up
     from workbench.store.copying import back_up_postgres
@@ -95,8 +95,7 @@ def _archived(settings: Settings, file: Path) -> Note:
 def _restored(client: OperatorClient, settings: Settings, file: Path, yes: bool) -> Note:
     from workbench.archives.restoring import restore
 
-    if (server := client.find_server()) is not None:
-        raise Conflict("STORE_IN_USE", f"The server at {server.url} uses the store. Stop it first: `workbench stop`.")
+    require_unserved(client)
     done = restore(settings, file, lambda question: confirmed(question, yes))
     says = [f"{done.project} has what {file} has; all rows are equal."]
     if done.aside:

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from workbench.errors import Refused
+from workbench.errors import Conflict, Refused
 from workbench.model import ServerInfo
 from workbench.state.settings import Settings
 from workbench.trust import state_directory
@@ -161,3 +161,17 @@ class ProjectClient:
 
         async with Workbench.open(self.settings):
             pass
+
+
+def require_unserved(client: OperatorClient) -> None:
+    """Refuse what replaces or compares the whole store while a server has it open.
+
+    Raises:
+        Conflict: ``STORE_IN_USE``.
+    """
+    if (server := client.find_server()) is not None:
+        raise Conflict(
+            "STORE_IN_USE",
+            f"The server at {server.url} (process {server.pid}) uses the store. Stop it first: `workbench stop`, or "
+            "where it runs.",
+        )

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.cli.client import OperatorClient
+from workbench.cli.client import OperatorClient, require_unserved
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, PartialFailure, Shown, confirmed, counted, pass_client, size
-from workbench.errors import BadInput, Conflict, NotFound
+from workbench.errors import BadInput, NotFound
 from workbench.present.tables import Table
 from workbench.state import shares
 from workbench.state.database_note import DatabaseNote
@@ -115,7 +115,7 @@ def copy(
         raise click.UsageError("Give --to or --from, with the address of a PostgreSQL database.")
     url = _database(client.settings, target or source)
     store = file.absolute() if file else client.settings.database
-    _require_unserved(client)
+    require_unserved(client)
     if source is None or check:
         _require_store(client.settings, store)
     if check:
@@ -184,15 +184,6 @@ def _database(settings: Settings, address: str | None) -> DatabaseUrl:
             "BAD_DATABASE_URL", "No database is named. Give its address, or set WORKBENCH_DATABASE_URL to it."
         )
     return url
-
-
-def _require_unserved(client: OperatorClient) -> None:
-    if (server := client.find_server()) is not None:
-        raise Conflict(
-            "STORE_IN_USE",
-            f"The server at {server.url} (process {server.pid}) uses the store. Stop it first: `workbench stop`, or "
-            "where it runs.",
-        )
 
 
 def _require_store(settings: Settings, store: Path) -> None:
