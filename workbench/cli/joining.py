@@ -22,7 +22,6 @@ _OWN = ("persona_id", "name", "profile", "environment", "secret", "limits")
 _OPTIONS = {
     "assigned_worktree": "--worktree",
     "task_id": "--task",
-    "persona_id": "--persona",
 }
 
 

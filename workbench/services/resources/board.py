@@ -92,8 +92,9 @@ async def list_resources(ctx: Ctx) -> Resources:
         found = [leases.waits(tx, ctx.settings, on) for on in places]
         unmet = json.dumps(sorted({text for one in found for text in json.loads(one.unmet)}))
         rows = tx.all(SQL.ready, unmet=unmet, alone=max(one.alone for one in found), limit=SHOWN_TASKS)
+        stated = {row["task_id"]: row["needs"] for row in rows}
         waiting = [one for row in rows if (one := _waiting(tx, ctx, row))]
-        needs = {one.task_id: leases.read(leases.of_task(tx, one.task_id)) for one in waiting}
+        needs = {one.task_id: leases.read(stated[one.task_id]) for one in waiting}
         done_on = {task_id: leases.places(tx, task_id) for task_id in needs}
         named = {row["name"] for on in places for row in machine.stored(tx, on)}
         shown: list[ResourceInfo] = []

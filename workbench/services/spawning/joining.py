@@ -38,6 +38,7 @@ from workbench.services.processes.workplaces import choose_gpu
 from workbench.services.spawning.definition import persona_of
 from workbench.services.spawning.request import SpawnRequest
 from workbench.services.spawning.startup import ServerAddress, WorkerStart, config_of
+from workbench.services.spawning.terms import TOLD
 from workbench.services.worktrees.kept_work import writer_lock
 from workbench.state.home import home
 from workbench.state.root import STATE
@@ -52,10 +53,7 @@ OWN_TOKEN = "wba_"
 """How the token of a worker begins, which a server enlisted before it started it."""
 CLOCK_SECONDS = 30.0
 """By how much the clocks of two machines may differ without a word about it."""
-_OF_SERVER = (
-    *("heartbeat_seconds", "worker_patience_seconds", "terminate_grace_seconds", "finish_grace_seconds"),
-    *("max_import_bytes", "max_agent_session_bytes", "agent_silence_seconds", "max_result_bytes"),
-)
+_OF_SERVER = (*TOLD, "worker_patience_seconds")
 """The settings that the server decides: nothing that opens this machine."""
 _TRUSTED_BY = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 """The variables by which programs are told whom to trust."""
