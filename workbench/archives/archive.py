@@ -261,7 +261,7 @@ def require_size(manifest: Manifest, most: int) -> None:
 
 @contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """Work in a directory, which is made, and in which nobody else works meanwhile.
+    """Make a directory, unless it is there, and hold it: no other process works in it meanwhile.
 
     Raises:
         Conflict: ``ARCHIVE_IN_WORK``. Unavailable: ``PROJECT_UNWRITABLE``. OSError: it cannot be made.

@@ -1,4 +1,4 @@
-"""Imports tasks: what has ended stays ended; what is open is pending, and nobody holds it.
+"""Imports tasks: those that have ended stay as they ended; all others become pending, and nobody holds them.
 
 Nothing that waits for a person's approval, or was left out of one, is imported, nor what depends on it or is below it.
 """
@@ -195,7 +195,7 @@ def _created_at(tx: Reader, start: int) -> dict[str, deque[int]]:
 
 
 def _creator(tx: Tx, row: TaskRow) -> str:
-    """Who created a task, if that is an agent of this project; else whoever imports it."""
+    """The agent that created a task, if this project has it; else whoever imports the task."""
     agent = tx.one(SQL.agent, agent_id=row.created_by)
     return str(agent["assigned_agent_id"]) if agent else tx.actor
 

@@ -98,7 +98,7 @@ async def _place(ctx: Ctx) -> Row:
 
 
 async def _tell_spans(ctx: Ctx, address: str, place: Row, most: int) -> int:
-    """Tell of the next spans, about so many, and note that; how many are to be told next.
+    """Send the next spans, about `most`, and note up to where; how many to send next.
 
     Raises:
         RetryLaterError, Unavailable: see `collector.send`.
@@ -279,7 +279,7 @@ async def get_telemetry(ctx: Ctx) -> Telemetry:
 
 @op(allow=Level.OPERATOR, tool=False)
 async def flush_telemetry(ctx: Ctx) -> Telemetry:
-    """Wait until the collector has been told of all that has ended, or cannot be told.
+    """Wait until the collector has got all that has ended, or is out of reach.
 
     For a server that ends with the piece of work that it was started for.
     """
