@@ -171,7 +171,7 @@ def test_everything_can_be_done_with_the_keyboard(open_desk: OpenDesk, project: 
 
     card(desk, "ada").focus()
     page.keyboard.press("Tab")
-    expect(desk.get_by_label("Select ada")).to_be_focused()
+    expect(desk.get_by_role("checkbox", name="Select ada")).to_be_focused()
     page.keyboard.press("Tab")
     expect(card(desk, "ada").get_by_role("button", name="Admit")).to_be_focused()
     page.keyboard.press("Enter")

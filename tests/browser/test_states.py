@@ -81,11 +81,11 @@ def inbox_states(desk: Locator) -> Iterator[str]:
     yield "inbox-asking"
     press(card(desk, "visitor"), "Cancel")
     press(card(desk, "broken"), "Cancel")
-    desk.get_by_label("Select all", exact=True).check()
+    desk.get_by_role("checkbox", name="Select all", exact=True).check()
     press(desk, "Details for all")
     desk.get_by_text("Decided", exact=True).click()
     yield "inbox-many"
-    desk.get_by_label("Select all", exact=True).uncheck()
+    desk.get_by_role("checkbox", name="Select all", exact=True).uncheck()
 
 
 def task_states(desk: Locator) -> Iterator[str]:
@@ -170,7 +170,7 @@ def other_states(desk: Locator) -> Iterator[str]:
     yield "agents"
     desk.get_by_role("button", name="ada", exact=True).click()
     expect(desk.locator(".wb-history li").first).to_be_visible()
-    desk.get_by_label("Select grace").check()
+    desk.get_by_role("checkbox", name="Select grace").check()
     yield "agent"
     press(desk, "Processes")
     expect(desk.locator(".wb-processes .wb-col-memory").last).to_contain_text("B", timeout=60_000)
