@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.model import wall_clock
-from workbench.store.backups import hold_closed, new_backup, put, remove, sync
+from workbench.store.backups import hold_closed, new_backup, put, remove
 from workbench.store.contents import Columns, Contents, PostgresContents, Rows, SqliteContents
 from workbench.store.examination import read_only, require_whole, store_error
 from workbench.store.migrate import is_current, migrate, scripts
 from workbench.store.queries import beside
 from workbench.store.server_connection import connected
 from workbench.store.sqlite_connection import SqliteConnection, connect
+from workbench.system.atomic_file import sync
 
 if TYPE_CHECKING:
     from workbench.store.postgres_connection import PostgresConnection
