@@ -152,13 +152,22 @@ def migrate(db: sqlite3.Connection | Database, wanted: Sequence[Script], now: in
     return names
 
 
-def is_current(db: sqlite3.Connection | Database, wanted: Sequence[Script]) -> bool:
-    """Whether every script was applied. Changes nothing.
+def require_current(db: sqlite3.Connection | Database, store: str = "The store", project: Path | None = None) -> None:
+    """Refuse a store to which a script was not applied yet. Changes nothing.
+
+    Args:
+        store: what it is called.
+        project: the directory of its project, if that is known.
 
     Raises:
-        Conflict: see `migrate`.
+        Conflict: ``PROJECT_OUTDATED``; see `migrate`.
     """
-    return not _find_pending(_applied_hashes(_database(db)), wanted)
+    if _find_pending(_applied_hashes(_database(db)), scripts()):
+        option = f" --project {project}" if project else ""
+        raise Conflict(
+            "PROJECT_OUTDATED",
+            f"{store} was last used with an older Workbench. Update it in its project: `workbench migrate{option}`.",
+        )
 
 
 def extent(db: sqlite3.Connection | Database) -> tuple[int, str | None]:

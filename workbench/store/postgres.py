@@ -19,12 +19,12 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import wall_clock
 from workbench.state.database_url import DatabaseUrl
 from workbench.store.base import Reader, Row, Statements, Values
 from workbench.store.group_commit import GroupCommit, Job, Recorder, merge_values, raisable
-from workbench.store.migrate import created_at, is_current, migrate, scripts
+from workbench.store.migrate import created_at, migrate, require_current, scripts
 from workbench.store.postgres_connection import TAKE_LOCK, Connector, PostgresConnection, ServerClock
 from workbench.store.postgres_errors import is_lost, opening_error, storage_error
 from workbench.store.postgres_listener import Listener
@@ -299,12 +299,7 @@ def read_database(target: str, question: Callable[[PostgresReader], T]) -> T:
     try:
         with closing(Connector(target).connect(patience=0)) as db:
             db.execute(BEGIN_READING)
-            if not is_current(db, scripts()):
-                raise Conflict(
-                    "PROJECT_OUTDATED",
-                    f"The store in the database {DatabaseUrl(target)} was last used with an older Workbench. Update it "
-                    "with `workbench migrate` in its project.",
-                )
+            require_current(db, f"The store in the database {DatabaseUrl(target)}")
             return question(PostgresReader(db, wall_clock()))
     except psycopg.Error as error:
         raise opening_error(target, error) from error
