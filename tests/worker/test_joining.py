@@ -106,6 +106,7 @@ async def test_a_worker_elsewhere_does_tasks_and_gives_back_the_one_that_it_is_e
         run = "echo 1 > kept; git add .; git commit -qm one; echo 2 > left; echo begun; sleep 600"
         second = await given.task(workbench, "long", run=run)
         await given.until(lambda: "| begun" in gpu.log)
+        assert (await log_of_gpu(served))[0] == "running"
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), 25) == 0
     task = await given.task_now(workbench, second)
@@ -113,6 +114,16 @@ async def test_a_worker_elsewhere_does_tasks_and_gives_back_the_one_that_it_is_e
     kept = await given.until(lambda: kept_files(served, second))
     assert kept == {"kept", "left"}
     assert not (workbench.settings.worktree(task["attempts"][0]["worktree"]) / "kept").exists()
+    await workbench.call("revoke_agent", agent_id="gpu")
+    state, lines = await log_of_gpu(served)
+    assert (state, sum(line.endswith("| begun") for line in lines)) == ("ended", 1)
+    assert lines == [line for line in gpu.log.splitlines() if " INFO " in line]
+
+
+async def log_of_gpu(served: Served) -> tuple[str, list[str]]:
+    """Whether the worker of the machine `gpu` runs, and its log, as the person sees them."""
+    process = await served.workbench.call("get_agent_process_info", agent_id="gpu", log_lines=1_000)
+    return process["state"], process["log_tail"]
 
 
 async def kept_files(served: Served, task_id: int) -> set[str]:
@@ -336,7 +347,7 @@ async def tls_in_front(url: str, place: Path) -> AsyncIterator[str]:
 
 ASK = """
 import json, os, pathlib, urllib.request
-body = json.dumps({"model": "claude-x", "max_tokens": 9, "messages": []}).encode()
+body = json.dumps({"model": "claude-x", "max_tokens": 9, "messages": [{"role": "user", "content": "Greet."}]}).encode()
 base, token = os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_API_KEY"]
 headers = {"x-api-key": token, "content-type": "application/json", "anthropic-version": "2023-06-01"}
 answer = json.load(urllib.request.urlopen(urllib.request.Request(base + "/v1/messages", body, headers)))
@@ -369,3 +380,5 @@ async def test_over_tls_a_worker_and_its_models_are_reached_once_the_certificate
             task = await given.reached(served.workbench, await given.task(served.workbench), "completed", "failed")
     assert (task["status"], task["result_data"]) == ("completed", {"said": "hello"}), task["error_message"]
     assert [asked.headers["x-api-key"] for asked in model.asked] == ["sk-the-persons-own"]
+    transcript = await served.workbench.call("get_transcript", task_id=task["id"])
+    assert "Greet." in json.dumps(transcript["messages"])
