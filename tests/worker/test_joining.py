@@ -304,10 +304,15 @@ async def test_who_may_not_join_is_told_what_to_do(
     await given.refuses("MACHINE_TOKEN_REQUIRED", join(request_of(url, token=None), on_disk))
     await given.refuses("PERSONA_REQUIRED", join(request_of(url, persona_id=None), on_disk))
     assert "ssh -L" in (await given.refuses("NO_SERVER", join(request_of("http://127.0.0.1:1"), on_disk))).message
-    (on_disk / "token").write_text("wbh_x")
-    (on_disk / "token").chmod(0o644)
+    (token := on_disk / "token").write_text("wbh_x")
+    token.chmod(0o644)
     words = ("worker", "--server", url, "--directory", str(on_disk))
-    assert "chmod 600" in typed(*words, "--token-file", str(on_disk / "token")).err
+    assert "chmod 600" in typed(*words, "--token-file", str(token)).err
+    token.write_text("# of gpu\nwbh_x")
+    token.chmod(0o600)
+    for far, expected in ((url, "INVALID_TOKEN: "), ("", "BAD_URL: ")):
+        options = ("--persona", "implementer", "--token-file", str(token), "--directory", str(on_disk))
+        assert (await asyncio.to_thread(typed, "worker", "--server", far, *options)).err.startswith(expected)
     assert "--worktree and --server" in typed(*words, "--worktree", "lab").err
     assert "--server" in typed("worker", "--directory", str(on_disk)).err
     first = await join(request_of(url), on_disk)

@@ -27,7 +27,7 @@ PASSWORD_VARIABLE = "PGPASSWORD"
 OF_LIBPQ = re.compile(r"PG[A-Z]+")
 """libpq's own variables."""
 _PAIR = re.compile(
-    r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:'((?:[^'\\]|\\.)*)'(?=\s|$)|((?:[^\s'\\]|\\.)*)(?=\s|$))", re.DOTALL
+    r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:'((?:[^'\\]|\\.)*)'(?=\s|$)|((?!')(?:[^\s\\]|\\.)*)(?=\s|$))", re.DOTALL
 )
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _URL = re.compile(r"(?:(?P<user>[^/?@]*)@)?(?P<hosts>[^/?@]*)(?:/(?P<dbname>[^?@]*))?(?:\?(?P<more>.*))?", re.DOTALL)

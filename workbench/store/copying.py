@@ -282,6 +282,7 @@ def _require_unused(database: PostgresConnection) -> None:
     until = time.monotonic() + LEAVING_SECONDS
     while (users := database.query(SQL.users)) and time.monotonic() < until:
         time.sleep(0.05)
+        database.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees its first look again
     if users:
         servers = database.query(SQL.servers) if database.query(SQL.has_servers) else []
         names = ", ".join(

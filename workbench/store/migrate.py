@@ -177,6 +177,13 @@ def extent(db: sqlite3.Connection | Database) -> tuple[int, str | None]:
     return count, latest
 
 
+def created_at(db: sqlite3.Connection | Database) -> int | None:
+    """When the store in a database was created, microseconds UTC; None if there is none."""
+    database = _database(db)
+    rows = database.query(SQL.created) if database.query(SQL.history_exists) else []
+    return rows[0][0] if rows else None
+
+
 def _database(db: sqlite3.Connection | Database) -> Database:
     return _Sqlite(db) if isinstance(db, sqlite3.Connection) else db
 

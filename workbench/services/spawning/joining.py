@@ -150,7 +150,10 @@ async def join(request: JoinRequest, place: Path) -> Joined:
     except Unavailable as error:
         if error.code not in ("NO_SERVER", "NO_REPLY"):
             raise
-        text = f"No Workbench server answers at {request.url}. Open the way there (`ssh -L …`), if it is closed; "
+        said = error.details.get("reason", "it is too late")
+        text = (
+            f"No Workbench server answers at {request.url}: {said}. Open the way there (`ssh -L …`), if it is closed; "
+        )
         raise Unavailable(
             error.code, f"{text}`workbench status` in the project says at which port its server is."
         ) from error
