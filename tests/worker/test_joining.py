@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from annotated_types import Ge
 
 from tests import given
 from tests.code_blocks import code_blocks, run_commands
@@ -206,6 +207,30 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
     assert (task["artifacts"][:3], proxy.passed["send_artifact"]) == (["out/big.csv", "out/link", "made"], 4)
     shown = await served.workbench.call("get_task_artifact", task_id=task_id, name="out/big.csv")
     assert (shown["source"], shown["bytes"]) == ("sent", 288)
+
+
+async def test_an_attempt_elsewhere_keeps_within_the_smallest_request_that_the_settings_permit(
+    served: Served,
+    on_disk: Path,
+    request_of: Callable[..., JoinRequest],
+    repository: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (least,) = (one.ge for one in Settings.model_fields["max_frame_bytes"].metadata if isinstance(one, Ge))
+    served.workbench.settings.__dict__["max_frame_bytes"] = least
+    config = (await join(request_of(served.info.url), on_disk)).config
+    run = f"head -c {2 * least} /dev/urandom > made; mkdir out; echo out > .gitignore; cp made out/same; "
+    run += "python3 -c 'print(chr(1) * 20_000)'; "
+    run += """echo '{"result": {}, "artifacts": ["out/same"]}' > $WORKBENCH_RESULT"""
+    async with supervising(config):
+        task_id = await given.task(served.workbench, run=run)
+        task = await given.reached(served.workbench, task_id, "completed", "failed")
+    assert task["status"] == "completed", task["error_message"]
+    shown = await served.workbench.call("get_task_artifact", task_id=task_id, name="out/same")
+    assert (shown["source"], shown["bytes"]) == ("sent", 2 * least)
+    (commit,) = [name.removeprefix("commit:") for name in task["artifacts"] if name.startswith("commit:")]
+    assert git("cat-file", "-s", f"{commit}:made", cwd=repository) == str(2 * least)
+    assert "note was not sent" not in caplog.text
 
 
 async def test_a_worker_that_is_stopped_ends_in_time_although_nothing_answers_any_more(

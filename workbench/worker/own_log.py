@@ -22,6 +22,8 @@ MOST = 5_000_000
 """Characters that wait for a link that is cut; older ones go."""
 PIECE = 50_000
 """Characters that are sent at once."""
+CHARACTER = 7
+"""Bytes of a request for each of them, at most."""
 _FOR_GOOD = (BadInput, NotFound, Refused, Unauthenticated)
 """The server takes no log of this worker."""
 
@@ -31,10 +33,12 @@ class LogSender(logging.Handler):
 
     Args:
         call: runs operations as the worker, without repeating them.
+        frame_bytes: of a request.
     """
 
-    def __init__(self, call: Operations) -> None:
+    def __init__(self, call: Operations, frame_bytes: int = 1_048_576) -> None:
         super().__init__()
+        self._most = min(PIECE, frame_bytes // CHARACTER)
         self._call = call
         self._lines: deque[str] = deque()
         self._waiting = 0
@@ -90,10 +94,10 @@ class LogSender(logging.Handler):
             if not self._piece and self._lost:
                 self._piece, self._lost = f"[{self._lost} lines are left out: the link was cut]\n", 0
             elif not self._piece:
-                while self._lines and len(self._piece) + len(self._lines[0]) <= PIECE:
+                while self._lines and len(self._piece) + len(self._lines[0]) <= self._most:
                     self._piece += self._lines.popleft()
                 if not self._piece and self._lines:
-                    self._piece, self._lines[0] = self._lines[0][:PIECE], self._lines[0][PIECE:]
+                    self._piece, self._lines[0] = self._lines[0][: self._most], self._lines[0][self._most :]
                 self._waiting -= len(self._piece)
         finally:
             self.release()
@@ -104,7 +108,7 @@ class LogSender(logging.Handler):
 async def sending(config: WorkerConfig) -> AsyncIterator[None]:
     """Send what the process logs while the block lasts."""
     async with HttpClient(config.url, config.token, certificate=config.certificate) as client:
-        root, sender = logging.getLogger(), LogSender(client.call)
+        root, sender = logging.getLogger(), LogSender(client.call, config.frame_bytes)
         sender.setFormatter(logging.Formatter(FORMAT))
         root.addHandler(sender)
         try:
