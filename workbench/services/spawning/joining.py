@@ -173,7 +173,12 @@ async def join(request: JoinRequest, place: Path) -> Joined:
         _make_private(settings.scratch)
         repository = await asyncio.to_thread(Repository.create, place, terms["object_format"])
         copy = BranchCopy(
-            api.call, repository, terms["branch_name"], bundles_of(place), max_bytes=settings.max_import_bytes
+            api.call,
+            repository,
+            terms["branch_name"],
+            bundles_of(place),
+            max_bytes=settings.max_import_bytes,
+            frame_bytes=settings.max_frame_bytes,
         )
         commit = await copy.fetch()
         worktree = _place(settings, terms)
