@@ -120,7 +120,12 @@ def test_a_budget_holds_a_plan_up_and_the_next_run_leaves_what_was_raised(run: T
     assert "1 attempt of 1 attempt; 2 tasks waiting" in run("approvals").out
     assert code(run("approve", str(asked["id"]), "--budget", "1 attempt")) == "BUDGET_NOT_RAISED"
     assert run("approve", str(asked["id"]), "--budget", "5 attempts").status == 0
-    again = run("run", "tidy", "--budget", "1 attempt", "--integrate", "auto-if-checked")
+    run("budgets", "set", "plan:tidy", "--attempts", "0")
+    (asked,) = (one for one in json.loads(run("approvals", "--json").out) if one["kind"] == "budget")
+    nothing = run("run", "tidy").out
+    assert f"`workbench approve {asked['id']} --budget AMOUNTS` raises the budget of plan tidy" in nothing
+    assert run("approve", str(asked["id"]), "--budget", "5 attempts").status == 0
+    again = run("run", "tidy", "--budget", "0 attempts", "--integrate", "auto-if-checked")
     assert (again.status, "3 of 3 tasks done" in again.out) == (0, True)
     for wrong in ("", "1", "-1usd", "1usd,2usd"):
         assert code(run("run", "tidy", "--budget", wrong)) == "BAD_BUDGET"
@@ -210,3 +215,17 @@ def test_the_account_names_the_command_for_what_was_cancelled_and_for_what_is_no
     assert "`workbench retry 1`" in shown
     assert "`workbench resources`" in shown
     assert run("retry", "1").status == 0
+
+
+def test_what_a_plan_does_not_get_is_said_and_of_its_ended_agents_only_the_newest_is_to_be_restarted(
+    run: Type, repository: Path, plan: Path
+) -> None:
+    task = "{name: a, title: A, persona: implementer, worktree: one, run: exit 1, max_retries: 0}"
+    plan.write_text(f"plan: tidy\ninclude: [.env]\ntasks: [{task}]\n")
+    for _ in range(2):
+        ran = run("run", str(plan))
+        assert ran.status == 1
+        assert "The workplace of the plan (include) opens no more than your settings do" in ran.err
+        assert "The key include of the plan is not used, because you have not trusted it." in ran.out
+    assert run("retry", "1").status == 0
+    assert "Restart one-implementer-2. (workbench restart one-implementer-2)" in run("status").out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.postgres import PostgresServer
 from workbench.store import copying
 from workbench.store.contents import Rows, SqliteContents
 from workbench.store.opening import open_store
+from workbench.store.postgres_connection import Connector
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
 
@@ -60,6 +62,18 @@ def filled(tmp_path: Path, empty_store: Path) -> Path:
         )
         db.commit()
     return path
+
+
+def test_a_connection_that_ends_meanwhile_does_not_stop_a_comparison(
+    filled: Path, postgres_server: PostgresServer
+) -> None:
+    with postgres_server.new_database() as name:
+        address = postgres_server.url(name)
+        copying.copy_to_postgres(filled, address)
+        ends = threading.Timer(0.3, Connector(address).connect().close)
+        ends.start()
+        assert all(row.is_equal for row in copying.compare_stores(filled, address))
+        ends.join()
 
 
 def test_a_store_is_equal_after_the_way_to_postgresql_and_back(

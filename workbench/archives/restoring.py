@@ -38,6 +38,7 @@ from workbench.store.examination import read_only
 from workbench.store.mark import mark_of, read_mark
 from workbench.store.migrate import migrate, scripts
 from workbench.store.sqlite_connection import connect
+from workbench.system.atomic_file import sync
 from workbench.system.tree_removal import remove_tree
 from workbench.trust import project_store, state_directory
 
@@ -63,7 +64,7 @@ def restore(settings: Settings, path: Path, ask: Callable[[str], None]) -> Resto
 
     Everything is unpacked and verified beside its places, and whatever refuses it does so, before anything is changed.
     If it is killed while files are put in their places, the project is refused until it was done again: see
-    `RestoreNote`.
+    `RestoreNote`. When it ends, all is on the disk.
 
     Args:
         ask: returns once the person agrees that a store that is there is replaced.
@@ -153,7 +154,9 @@ def _require_free_place(archive: Archive, work: _Work) -> None:
 def _put_in_place(settings: Settings, archive: Archive, work: _Work) -> Restored:
     manifest, done = archive.manifest, Restored(archive.manifest, work.project)
     note = RestoreNote(str(archive.path), manifest.digest, work.is_new)
+    _sync_tree(work.unpacked)
     if work.is_new:
+        _sync_tree(work.new)
         _copy_to_database(work, settings)
         note.write(settings.project)
         _move_entries(work.new, settings.project)
@@ -173,8 +176,29 @@ def _put_in_place(settings: Settings, archive: Archive, work: _Work) -> Restored
             done.aside = put(work.unpacked / STORE, here.database, now) or done.aside
         else:
             DatabaseNote(str(here.database_url), manifest.created).write(here.home)
+    _sync_places(work, settings.project, here, done.aside)
     RestoreNote.file(settings.project).unlink()
+    sync(work.place)
     return done
+
+
+def _sync_tree(top: Path) -> None:
+    """Wait until a directory is on the disk with all that is below it."""
+    for directory, _, names in os.walk(top):
+        for file in (Path(directory, name) for name in names):
+            if file.is_file() and not file.is_symlink():
+                sync(file)
+        sync(Path(directory))
+
+
+def _sync_places(work: _Work, top: Path, here: Settings, aside: Path | None) -> None:
+    """Wait until the directories are on the disk, with the names in them, where something was put or put aside."""
+    names = [Path(directory).relative_to(work.unpacked / STATE) for directory, *_ in os.walk(work.unpacked / STATE)]
+    roots = [here.home, *([aside] if aside else ())]
+    above = {parent for root in roots for parent in root.parents if parent.is_relative_to(top)}
+    for place in {*(root / name for root in roots for name in names), *above}:
+        if place.is_dir():
+            sync(place)
 
 
 def _copy_to_database(work: _Work, settings: Settings) -> None:

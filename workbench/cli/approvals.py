@@ -375,8 +375,14 @@ def budget_text(payload: Mapping[str, Any]) -> str:
     spent, limits = in_words(payload["spent"], names), in_words(payload["limits"], names)
     return (
         f"the budget of {payload['what']} is used up: {spent} of {limits}; {counted(payload['tasks'], 'task')} waiting "
-        "until you approve (--budget raises it; else as much again as was stated) or reject (nothing more begins)"
+        f"until you approve (--budget raises it{'; else as much again as was stated' if _has_more(payload) else ''}) "
+        "or reject (nothing more begins)"
     )
+
+
+def _has_more(payload: Mapping[str, Any]) -> bool:
+    """Whether as much again as was stated is more: not of nothing."""
+    return all(payload["stated"].get(name) for name in payload["used_up"])
 
 
 def plan_name(payload: Mapping[str, Any]) -> str:
@@ -456,6 +462,8 @@ def how_to_decide(approval: Mapping[str, Any]) -> str:
         case "plan":
             return f"{approves} lets {about} begin; `workbench proposed {number}` lists its tasks."
         case "budget":
+            if not _has_more(payload):
+                return f"`workbench approve {number} --budget AMOUNTS` raises the budget of {about}, which is used up."
             return f"{approves} goes on although the budget of {about} is used up, with as much again."
         case "failure":
             return f"{approves} goes on with {about}, which fails again and again."

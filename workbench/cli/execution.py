@@ -90,7 +90,7 @@ def _scheduled(client: OperatorClient, plan: str, options: Mapping[str, Any]) ->
     given = {name: value for name, value in options.items() if value is not None}
     name, text = _named(client.call, plan)
     if text is not None:
-        client.call("create_plan", text=text, update=True)
+        _make(client.call, text)
     Execution(client.call, name, crew, partly=options["partly"]).require_staff()
     schedule = client.call("schedule_plan", plan=name, **given)
     again = f", then every {schedule['every']}" if schedule["every"] else ""
@@ -125,7 +125,7 @@ def _carried_out(
         name, text = (plan, None) if scheduled else _named(call, plan)  # a file of that name may be anyone's
         with only_one(client.settings, name):
             if text is not None:
-                call("create_plan", text=text, update=True)
+                _make(call, text)
             if limits is not None:
                 set_budget(call, name, limits)
             execution = Execution(call, name, crew, Integrate(integrate), partly, record_of(client.settings, name))
@@ -201,6 +201,12 @@ def _named(call: Call, plan: str) -> tuple[str, str | None]:
     except UnicodeDecodeError as error:
         raise BadInput("PLAN_INVALID", f"{plan} is not UTF-8 text: {error.reason}.") from None
     return str(call("create_plan", text=text, update=True, dry_run=True)["plan"]), text
+
+
+def _make(call: Call, text: str) -> None:
+    """Make the plan, or change it to the text, and say what is withheld from it or missing."""
+    for warning in call("create_plan", text=text, update=True)["warnings"]:
+        click.echo(inert_line(warning), err=True)
 
 
 def set_budget(call: Call, plan: str, limits: Mapping[str, Any]) -> None:

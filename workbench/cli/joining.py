@@ -113,4 +113,4 @@ def _token(file: Path | None) -> str | None:
         return sys.stdin.readline().strip() or None
     if stat.S_IMODE(file.stat().st_mode) & 0o077:
         raise BadInput("TOKEN_NOT_PRIVATE", f"Others may read {file}. Run `chmod 600 {file}`, then try again.")
-    return file.read_text("utf-8", "replace").strip() or None
+    return file.read_text("utf-8-sig", "replace").strip() or None

@@ -266,7 +266,7 @@ def worker(client: OperatorClient, **options: Any) -> Shown:
     from workbench.worker.startup import WorkerConfig
 
     far = ServerOptions.taken_from(options)
-    if far.server:
+    if far.server is not None:
         sys.exit(run_joining(far, _spawn_arguments(options)))
     scratch = tempfile.mkdtemp(prefix="workbench-")
     try:

@@ -221,7 +221,7 @@ class _Agent:
                 raise Unavailable(
                     "NO_SERVER",
                     f"The Dask worker {address} does not reach this server at {start.server}: {found} answers. Open "
-                    f"the way there, and name its end in [machines.{start.machine}], as server; then restart the agent.",
+                    f"the way there, and name its end in [machines.{start.machine}], as server; then restart it.",
                 )
             self._ask_worker(address, self._remote.give, self._task, self._remote.Token(start.token))
         except _Silent:

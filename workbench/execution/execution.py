@@ -349,6 +349,8 @@ class Execution:
         spawned = self.call("spawn_agent", persona_id=persona, assigned_worktree=worktree, name=name, profile=profile)
         self._starts[place] += 1
         self._own.add(spawned["agent_id"])
+        for what in spawned["unused"]:
+            self._note(what)
         if self.record is not None:
             self.record.write_text(json.dumps(sorted(self._own)), "utf-8")
         return str(spawned["agent_id"])

@@ -114,6 +114,11 @@ class MachineSettings(BaseSettings):
         ge=0,
         description="Most bytes of files outside of git that an attempt on a machine without a clone may send.",
     )
+    max_sent_log_bytes: int = Field(
+        20_000_000,
+        ge=100_000,
+        description="Most bytes of the log that a worker on a machine without a clone sends: then the older half goes.",
+    )
     max_workers_of_machine: int = Field(
         16, ge=1, description="Most workers that a machine without a clone may enlist with its token."
     )

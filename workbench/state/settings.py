@@ -464,7 +464,10 @@ def digest(values: Mapping[str, Any]) -> str:
 def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:
     """The coded error for invalid values, which are not repeated, because they may be secret."""
     project = Path(given["project"]) if "project" in given else find_project()
-    sources = [(_source(str(problem["loc"][0]), given, project), problem["msg"]) for problem in error.errors()]
+    sources = [
+        (_source(str(problem["loc"][0]), given, project), problem["msg"].removeprefix("Value error, "))
+        for problem in error.errors()
+    ]
     problems = "; ".join(f"{where}: {reason}" for (where, _), reason in sources)
     remedies = dict.fromkeys(remedy for (_, remedy), _ in sources)
     return BadInput("BAD_SETTINGS", f"{problems}. {' '.join(remedies)}")

@@ -10,10 +10,12 @@ import logging
 import os
 import signal
 import sys
+from contextlib import nullcontext
 
 from workbench.errors import WorkbenchError
 from workbench.present.inert import inert
 from workbench.process import adopt_orphans, mark_this_process
+from workbench.worker import own_log
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor
 
@@ -45,21 +47,23 @@ async def work(config: WorkerConfig, *, while_input: bool = False) -> int:
                 supervisor.stop()
 
         loop.add_reader(stdin, read)
-    try:
-        await supervisor.run()
-    except WorkbenchError as error:
-        logging.error("%s: %s", error.code, error.message)
-        return 1
+    is_far = config.server_file is None and not while_input  # else what it logs comes to its server by itself
+    async with own_log.sending(config) if is_far else nullcontext():
+        try:
+            await supervisor.run()
+        except WorkbenchError as error:
+            logging.error("%s: %s", error.code, error.message)
+            return 1
     return 0
 
 
 def run(config: WorkerConfig, *, while_input: bool = False) -> int:
     """Work in this process, which does nothing else; the exit status. See `work`."""
     mark_this_process()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format=own_log.FORMAT)
     if sys.stderr.isatty():
         for handler in logging.getLogger().handlers:
-            handler.setFormatter(_Inert("%(asctime)s %(levelname)s %(message)s"))
+            handler.setFormatter(_Inert(own_log.FORMAT))
     for name in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(name).setLevel(logging.WARNING)
     return asyncio.run(work(config, while_input=while_input))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workbench.rules.tasks.check import check_of, metrics_of
+from workbench.rules.tasks.check import check_of, in_short, metrics_of
 
 
 def test_the_metrics_of_a_check_are_finite_numbers_by_name() -> None:
@@ -20,6 +20,12 @@ def test_the_metrics_of_a_check_are_finite_numbers_by_name() -> None:
 def test_what_could_not_be_run_is_no_check(value: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         check_of(value)
+
+
+@pytest.mark.parametrize("pattern", ["*.csv", "data/answer?", "data/[ab]"])
+def test_a_pattern_that_would_hide_nothing_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="is a pattern and no path; name the file or its directory"):
+        in_short({"run": "true", "hide": [pattern]})
 
 
 @pytest.mark.parametrize(

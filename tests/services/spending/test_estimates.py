@@ -44,7 +44,7 @@ async def test_a_plan_is_estimated_by_what_its_tasks_took_and_cost_before(workbe
     shown = [(one["basis"], one["attempts"], one["seconds"], one["usd"]) for one in estimate["tasks"]]
     assert shown == [("task", 1, 600, 0.5), ("persona", 2, 330, 0.3), (None, 0, None, None)]
     assert estimate["sentence"] == (
-        "2 of 3 tasks are like earlier ones (3 attempts): 16 min (11 min to 20 min) of work are expected; "
+        "2 of 3 tasks are like earlier ones (2 attempts): 16 min (11 min to 20 min) of work are expected; "
         "$0.80 ($0.60 to $1.00) cost."
     )
     left = await workbench.call("estimate_costs", plan="one")

@@ -166,6 +166,11 @@ async def test_a_budget_below_what_is_spent_asks_at_once_and_a_rejection_stops_i
         asked = await question(served)
         await workbench.call("approve", approval_id=asked["id"])
         assert (await budget(served, "project"))["tokens"] == 2 * (EACH - 1)
+        await workbench.call("set_budget", scope="project", tokens=2)
+        await workbench.call("approve", approval_id=(await question(served))["id"])
+        assert (await budget(served, "project"))["tokens"] == EACH + 2, (
+            "as much again as was stated, beyond what is spent"
+        )
         await workbench.call("set_budget", scope="project", tokens=0)
         asked = await question(served)
         await given.refuses("BUDGET_NOT_RAISED", workbench.call("approve", approval_id=asked["id"]))

@@ -111,6 +111,9 @@ def in_short(value: Any) -> Any:
     check = check_of(value)
     if check is None:
         return None
+    for path in check.hide:
+        if set("*?[") & set(path):  # it would hide nothing
+            raise ValueError(f"hide: {path!r} is a pattern and no path; name the file or its directory")
     stated = check.model_dump(mode="json", exclude_defaults=True)
     return stated["run"] if stated.keys() == {"run"} else stated
 

@@ -212,7 +212,7 @@ async def _run(ctx: Ctx, row: Row) -> None:
         lent = await to_thread(lending.lent, ctx.settings, leased)
         outcome = await _tries(ctx, row, subject, lent)
     except (WorkbenchError, OSError) as error:
-        unrun = TrialResult("", GateState.FAILED, output=f"The check could not be run: {error}")
+        unrun = TrialResult("", GateState.FAILED, output=f"{checks.NOT_RUN}{error}")
         outcome = CheckState.FAILED, unrun, None
     await ctx.write(lambda tx: _forget(tx) if outcome is None else _end(tx, ctx, row, *outcome))
 

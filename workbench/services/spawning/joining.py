@@ -150,7 +150,10 @@ async def join(request: JoinRequest, place: Path) -> Joined:
     except Unavailable as error:
         if error.code not in ("NO_SERVER", "NO_REPLY"):
             raise
-        text = f"No Workbench server answers at {request.url}. Open the way there (`ssh -L …`), if it is closed; "
+        said = error.details.get("reason", "it is too late")
+        text = (
+            f"No Workbench server answers at {request.url}: {said}. Open the way there (`ssh -L …`), if it is closed; "
+        )
         raise Unavailable(
             error.code, f"{text}`workbench status` in the project says at which port its server is."
         ) from error
@@ -170,7 +173,12 @@ async def join(request: JoinRequest, place: Path) -> Joined:
         _make_private(settings.scratch)
         repository = await asyncio.to_thread(Repository.create, place, terms["object_format"])
         copy = BranchCopy(
-            api.call, repository, terms["branch_name"], bundles_of(place), max_bytes=settings.max_import_bytes
+            api.call,
+            repository,
+            terms["branch_name"],
+            bundles_of(place),
+            max_bytes=settings.max_import_bytes,
+            frame_bytes=settings.max_frame_bytes,
         )
         commit = await copy.fetch()
         worktree = _place(settings, terms)

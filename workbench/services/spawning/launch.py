@@ -21,7 +21,7 @@ from workbench.rules.models.upstream import PROVIDERS, withheld_variables
 from workbench.rules.profile import RESERVED
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import processes, termination
-from workbench.services.processes.sandbox import confinement_of
+from workbench.services.processes.sandbox import ELSEWHERE, confinement_of
 from workbench.services.processes.termination import scratch_prefix
 from workbench.services.resources import leases
 from workbench.services.spawning import definition as definitions
@@ -98,7 +98,7 @@ async def _launch_there(ctx: Ctx, agent_uid: str, request: SpawnRequest, token: 
     """Start an agent on another machine; the pid of its process here."""
     start = await asyncio.to_thread(on_machine.start_of, ctx, agent_uid, request, token)
     scratch = await asyncio.to_thread(_new_scratch, ctx)
-    own = WorkerStart(token, scratch, {}, on_machine.CONFINEMENT, None)
+    own = WorkerStart(token, scratch, {}, ELSEWHERE, None)
 
     def run() -> ProcessRef:
         return ctx.local.processes.start(

@@ -16,15 +16,12 @@ from workbench.ops import Ctx
 from workbench.rules.access import LOOPBACK
 from workbench.rules.profile import Profile
 from workbench.services.processes import profiles, termination
-from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning import elsewhere
 from workbench.services.spawning.request import SpawnRequest
 from workbench.state.machine import Cluster, DaskMachine, DescribedMachine, SshMachine
 from workbench.trust.withheld import set_but_not_trusted
 from workbench.worker.over_ssh import SshStart
 
-CONFINEMENT = Confinement(enforced=True, missing=["What boxes lack on its machine is said in its log."])
-"""A worker elsewhere does not start without a box, unless a person has decided that there."""
 DIRECTORY = ".local/state/workbench/elsewhere/"
 """Below the home there: the directories of its agents, by their internal ids."""
 _LIMITS = {"cpu_seconds": "cpu", "memory_bytes": "memory", "wall_seconds": "wall", "tasks": "tasks"}

@@ -20,7 +20,7 @@ from workbench.services.agents.rows import agent_by_uid, require_agent
 from workbench.services.definitions import changes
 from workbench.services.processes import processes, termination
 from workbench.services.processes.processes import ResourceLimits
-from workbench.services.processes.sandbox import Confinement, confinement_of, unused_paths
+from workbench.services.processes.sandbox import ELSEWHERE, Confinement, confinement_of, unused_paths
 from workbench.services.processes.workplaces import told_installs
 from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import elsewhere, newcomer, on_machine, provider_keys
@@ -157,7 +157,7 @@ async def _spawn_there(
     pid = await launch(ctx, agent_uid) if at_once else None
     agent = await ctx.read(lambda tx: agent_by_uid(tx, agent_uid))
     spawned = await _describe(ctx, agent, Registration(agent["registration_status"]), pid, [])
-    return spawned.model_copy(update={"confinement": on_machine.CONFINEMENT})
+    return spawned.model_copy(update={"confinement": ELSEWHERE})
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True, command="restart")
@@ -202,7 +202,7 @@ async def restart(
         await on_machine.check(ctx, request, {})
         pid = await ctx.local.repositories.shielded(_restart(ctx, agent, also))
         described = await _describe(ctx, agent, Registration(agent["registration_status"]), pid, [])
-        return described.model_copy(update={"confinement": on_machine.CONFINEMENT})
+        return described.model_copy(update={"confinement": ELSEWHERE})
     snapshot = await changes.current(ctx, definition_id, request.definition) if definition_id else None
     checked = await check_profile(ctx, request, snapshot)
     await environment_of(ctx, agent_uid, request)

@@ -32,11 +32,17 @@ WHERE {{unattended}}
 GROUP BY k.persona_id, k.worktree, r.assigned_agent_id ORDER BY n DESC, k.persona_id, k.worktree, agent;
 
 -- name: restartable
-SELECT DISTINCT a.assigned_agent_id, s.machine FROM {{kinds}}
-JOIN agents a ON {{fits}}
-JOIN spawns s ON s.agent_id = a.id AND s.state IN ('started', 'given_up')
-LEFT JOIN processes p ON p.agent_id = a.id AND p.ended_at IS NULL
-LEFT JOIN worktrees w ON w.name = a.assigned_worktree
-WHERE {{unattended}} AND p.agent_id IS NULL AND a.registration_status IN ('assigned', 'inactive')
-  AND (w.name IS NULL OR w.status = 'active')
-ORDER BY a.assigned_agent_id LIMIT 100;
+-- The newest of each kind: one in a worktree, elsewhere no more than there are tasks. Each run of a plan leaves some.
+SELECT DISTINCT assigned_agent_id, machine FROM (
+    SELECT a.assigned_agent_id, s.machine, CASE WHEN k.worktree = '' THEN k.n ELSE 1 END AS needed,
+        ROW_NUMBER() OVER (
+            PARTITION BY k.persona_id, k.worktree, k.session_id, k.reserved_for, k.has_command, s.machine
+            ORDER BY a.registered_at DESC, a.id DESC) AS place
+    FROM {{kinds}}
+    JOIN agents a ON {{fits}}
+    JOIN spawns s ON s.agent_id = a.id AND s.state IN ('started', 'given_up')
+    LEFT JOIN processes p ON p.agent_id = a.id AND p.ended_at IS NULL
+    LEFT JOIN worktrees w ON w.name = a.assigned_worktree
+    WHERE {{unattended}} AND p.agent_id IS NULL AND a.registration_status IN ('assigned', 'inactive')
+      AND (w.name IS NULL OR w.status = 'active')) fitting
+WHERE place <= needed ORDER BY assigned_agent_id LIMIT 100;

@@ -370,7 +370,8 @@ async def ask_about_used_up(ctx: Ctx) -> None:
 
 @decision_handler(KIND)
 async def decide_budget(ctx: Ctx, question: ApprovalInfo, approved: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Approved: the limits are raised to those chosen, or once more by what was stated; rejected: nothing more begins.
+    """Approved: the limits are raised to those chosen, or so that as much as was stated can be spent once more;
+    rejected: nothing more begins.
 
     Raises:
         BadInput: ``BUDGET_NOT_RAISED``, ``INVALID_ARGUMENTS``.
@@ -386,8 +387,9 @@ async def decide_budget(ctx: Ctx, question: ApprovalInfo, approved: bool, choice
             tx.run(SQL.stop, scope=scope)
             tx.emit("budget.stopped", f"budget:{scope}")
             return approvals.decide(tx, question, "rejected", str(choices["reason"]), outcome, person)
-        limits = _limits(row) | (chosen or _once_more(row))
-        if left := rules.reached(_spent(tx, row), limits):
+        spent = _spent(tx, row)
+        limits = _limits(row) | (chosen or _once_more(row, spent))
+        if left := rules.reached(spent, limits):
             text = f"The budget of {_named(row)} would still be used up: {_left(tx, row, left)}. Choose more."
             raise BadInput("BUDGET_NOT_RAISED", text)
         outcome = {"budget": _named(row), "scope": scope, "state": "raised", "limits": limits}
@@ -407,10 +409,13 @@ def _chosen(choices: Mapping[str, Any]) -> dict[str, Any]:
         raise BadInput("INVALID_ARGUMENTS", f"The budget cannot be so: {error}.", problems=[str(error)]) from None
 
 
-def _once_more(row: Row) -> dict[str, Any]:
-    """The limits, those that are used up raised by what was stated."""
+def _once_more(row: Row, spent: Mapping[str, Any]) -> dict[str, Any]:
+    """The limits that are used up, raised by what was stated: from what is spent, if that is more by far."""
     stated = json.loads(row["stated"])
-    return {name: row[name] + stated.get(name, 0) for name in row["used_up"].split()}
+    raised = {name: row[name] + stated.get(name, 0) for name in row["used_up"].split()}
+    return {
+        name: spent[name] + stated.get(name, 0) if limit <= spent[name] else limit for name, limit in raised.items()
+    }
 
 
 def _require(tx: Reader, scope: str) -> Row:

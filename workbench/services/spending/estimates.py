@@ -91,10 +91,12 @@ async def estimate_costs(
 
 def _estimate(plan: str, to_do: list[Row], staff: dict[str, Staff], earlier: list[Attempt]) -> PlanEstimate:
     tasks, times, costs = [], [], []
+    based_on: set[int] = set()  # an attempt that several tasks are like counts once
     for task in to_do:
         chosen = staff.get(task["persona_id"]) or staff.get(ANY)
         profile = chosen.profile if chosen else SCRIPT if task["has_command"] else None
         basis, alike = rules.similar(task["title"], task["persona_id"], profile, earlier)
+        based_on |= set(map(id, alike))
         seconds = Spread.of([attempt.seconds for attempt in alike])
         usd = Spread.of([attempt.usd for attempt in alike if attempt.usd is not None])
         times.append(seconds)
@@ -110,10 +112,10 @@ def _estimate(plan: str, to_do: list[Row], staff: dict[str, Staff], earlier: lis
             )
         )
     seconds, usd = Spread.total(times), Spread.total(costs)
-    known, attempts = sum(1 for task in tasks if task.basis), sum(task.attempts for task in tasks)
+    known = sum(1 for task in tasks if task.basis)
     return PlanEstimate(
         plan=plan,
-        sentence=rules.in_words(known, len(tasks), attempts, seconds, usd),
+        sentence=rules.in_words(known, len(tasks), len(based_on), seconds, usd),
         seconds=seconds and seconds.median,
         usd=usd and usd.median,
         tasks=tasks,

@@ -19,6 +19,8 @@ SQL = beside(__file__)
 
 ERROR_CLASS = "check"
 """The class of the error of an attempt whose check has failed."""
+NOT_RUN = "The check could not be run: "
+"""What the output of a check that was not run begins with; the error follows."""
 TOLD = 3_000
 """Characters of the end of a check's output that the next attempt is told."""
 ENDED = frozenset({CheckState.PASSED, CheckState.FLAKY, CheckState.FAILED})
@@ -92,7 +94,15 @@ def find(tx: Reader, task_id: int, attempt: int) -> Row | None:
 
 
 def failure(found: Row) -> AttemptEnding:
-    """How an attempt ends whose check has failed: the next one is told the end of its output."""
+    """How an attempt ends whose check has failed: the next one is told the end of its output.
+
+    There is no next one if the target lacks the check's files: no attempt can give it them.
+    """
+    if not found["tries"]:
+        is_lasting = found["output"].startswith(f"{NOT_RUN}CHECK_FILES_MISSING")
+        return AttemptEnding(
+            outcome="failed", reason=found["output"], error_class=ERROR_CLASS, retryable=not is_lasting
+        )
     match found["exit_code"]:
         case None:
             how = "has not passed"
