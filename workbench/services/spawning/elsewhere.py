@@ -257,7 +257,9 @@ def require_no_function(profile: Profile) -> None:
     """
     if any("{function}" in part for part in profile.command or ()):
         raise BadInput(
-            "BAD_FUNCTION", f"The profile {profile.name} takes a function, which is not sent to other machines."
+            "BAD_FUNCTION",
+            f"The profile {profile.name} calls a function of the project, which is not sent to other machines. Choose "
+            "another profile, or start the worker in the project, on its machine.",
         )
 
 
