@@ -144,7 +144,9 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     nowhere = run("run", "plam.yaml")
     assert nowhere.err.startswith("PLAN_NOT_FOUND: There is no file and no plan 'plam.yaml'. `workbench plans` lists")
     for option in ("--at", "--every"):
-        assert code(run("run", str(plan), option, "")) == "BAD_SCHEDULE", "a variable that is not set begins nothing now"
+        assert code(run("run", str(plan), option, "")) == "BAD_SCHEDULE", (
+            "a variable that is not set begins nothing now"
+        )
     assert code(run("run", "talk", "--staff", "reviewer=1:nobody")) == "PROFILE_NOT_FOUND"
     assert code(run("run", "talk", "--until", "25:00")) == "BAD_SCHEDULE"
     partly = run("run", "talk", "--staff", "*=2", "--partly")

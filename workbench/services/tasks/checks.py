@@ -20,7 +20,7 @@ SQL = beside(__file__)
 ERROR_CLASS = "check"
 """The class of the error of an attempt whose check has failed."""
 NOT_RUN, NEVER_RUN = "The check could not be run: ", "The check cannot be run: "
-"""What the output of a check that was not run begins with, before the error; `NEVER_RUN`: no other attempt changes it."""
+"""What the output of a check that was not run begins with; `NEVER_RUN`: no other attempt makes it run."""
 TOLD = 3_000
 """Characters of the end of a check's output that the next attempt is told."""
 ENDED = frozenset({CheckState.PASSED, CheckState.FLAKY, CheckState.FAILED})
