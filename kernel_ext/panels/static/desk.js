@@ -307,7 +307,7 @@ c=[...l.rules.values()],h=u=>m`<${ip} key=${u.name} ...${{rule:u,tables:l,reques
     </ul>
     ${e&&m`<${T} element=${e.element} />`}
     <${T} element=${t.errorBox} />
-    <div ref=${o} style="display: contents">
+    <div ref=${o}>
       <${B} label="New rule…" onClick=${d} hidden=${e!==null} />
     </div>
   <//>`}function ip({rule:{name:n,pattern:t,loopback_only:e,grants:s},tables:i,requests:o,desk:r}){let l=()=>o.run("remove_admission_rule",{name:n}),c=()=>r.announce(
@@ -1080,9 +1080,10 @@ agent,origin:({payload:n})=>n.task_id?`asked while it does task ${n.task_id}`:"a
 discouraged:()=>!1,details:({payload:n})=>new ni(n),done:()=>"The agent has the answer."};function Aw({caller:n,node:t,conversation_id:e}){return t?`for a call \
 of the node ${bt(t)}`:e?`for the model of a conversation (${n})`:`for a call of ${n}`}function qw({url:n,is_link:t}){return n?[a("div",{},"At ",t?a("a",{class:"\
 wb-wrap",href:n,target:"_blank",rel:"noopener noreferrer"},n):a("code",{class:"wb-wrap"},n))]:[]}var ni=class{constructor({form:t,url:e}){this.fields=new as(t),
-this.first=this.fields.first,this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element),this.isEmpty=!!e||!Object.keys(t.properties).length,this.
-isEmpty&&this.element.replaceChildren(),this.element.classList.toggle("wb-box",!this.isEmpty)}choices(){let t=this.isEmpty?{}:this.fields.values();return t?{content:t}:
-null}fieldOf(t){let e=t.details?.problems??[];return this.fields.mark(Object.fromEntries(e.map(({field:s,reason:i})=>[s.split(".")[0],i]))),null}};var ba={icon:"tool",label:"tool call",approve:(n,t)=>t?"Allow such calls":"Allow once",approving:"Allowing…",also:({payload:n})=>Ch(n).map(([t,e])=>({label:e,
+this.first=this.fields.first,this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element);let s=Object.keys(t.properties).length;this.isEmpty=!!e||
+!s,s===1&&(this.fields.modes.element.hidden=!0),this.isEmpty&&this.element.replaceChildren(),this.element.classList.toggle("wb-box",!this.isEmpty)}choices(){let t=this.
+isEmpty?{}:this.fields.values();return t?{content:t}:null}fieldOf(t){let e=t.details?.problems??[];return this.fields.mark(Object.fromEntries(e.map(({field:s,reason:i})=>[
+s.split(".")[0],i]))),null}};var ba={icon:"tool",label:"tool call",approve:(n,t)=>t?"Allow such calls":"Allow once",approving:"Allowing…",also:({payload:n})=>Ch(n).map(([t,e])=>({label:e,
 choices:{remember:t}})),details:({payload:n})=>new wa(n),needsButton:!0,ban:{label:"Never allow this tool",request:({payload:n})=>["set_tool_permission",{name:n.
 tool,permission:"never"}]},title:({payload:n})=>n.tool,origin:({payload:n})=>`called by ${Rw(n)}`,summary:({payload:n})=>[a("div",{},n.origin_of_tool,n.description?
 ` · it says: “${Lw(n)}”`:null),a("div",{class:"wb-label"},"Arguments"),xt(JSON.stringify(n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...jw(
@@ -1301,17 +1302,17 @@ element.contains(document.activeElement)&&this.detailsOpen;return this.state==="
 "title"),e=()=>this.on.select?.();this.checkbox=it(`Select ${this.name}`,e,!1).box,this.checkbox.hidden=!0,this.form=this.rejectForm(),this.confirmBox=a("div",{}),
 this.element=a("li",{class:"wb-card wb-stack","aria-labelledby":t,tabindex:-1},a("div",{class:"wb-card-row"},this.checkbox,q(this.kind.icon),this.body(t),this.buttons()),
 this.form,this.confirmBox,this.requests.errorBox),this.kind.opensDetails&&this.showDetails(!0),this.draw()}body(t){let{approval:e,kind:s}=this,i=s.facts?.(e);this.
-age=a("span",{}),this.summary=a("div",{class:"wb-card-summary"},...s.summary(e,this.tables)),this.lines=a("ul",{class:"wb-list wb-card-summary","aria-label":"Wh\
-at decides it"}),this.facts=a("div",{class:"wb-card-summary wb-cut",title:i,hidden:!i},i),this.live=s.live?.(),this.warnings=a("div",{}),this.result=a("div",{class:"\
-wb-message",tabindex:-1,hidden:!0});let o=a("span",{class:"wb-strong wb-wrap",id:t,title:this.name},this.name),r=a("span",{class:"wb-muted"},`${s.label} · ${s.
-origin(e)} · `,this.age),c=[a("div",{class:"wb-card-head"},o,r),this.summary,this.lines,this.facts,this.warnings,this.result,this.live?.element];return a("div",
-{class:"wb-card-body"},...c)}buttons(){let{kind:t}=this;this.approveButton=w("","wb-button",()=>this.approve()),this.alsoButtons=(t.also?.(this.approval)??[]).map(
-({label:r,choices:l})=>w(r,"wb-button",({currentTarget:c})=>this.approveAlso(l,c),`${r}: ${this.name}`));let e=t.details&&!t.opensDetails;this.detailsButton=e?w(
-"Details…","wb-button",()=>this.toggleDetails()):null,this.rejectButton=w(t.reject??"Reject…","wb-button",()=>this.toggleReject(!0));for(let r of[this.detailsButton,
-this.rejectButton])r?.setAttribute("aria-expanded","false"),r?.setAttribute("aria-label",`${r.textContent} ${this.name}`);let s=()=>this.on.review(t.review(this.
-approval)),i=`Review the changes of ${this.name}`;this.reviewButton=this.on.review&&t.review?w("Review…","wb-button",s,i):null;let o=[this.approveButton,...this.
-alsoButtons,this.reviewButton,this.detailsButton,this.rejectButton];return this.actions=a("div",{class:"wb-card-actions"},...o),this.actions}rejectForm(){this.reason=
-O("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:"Reason (optional; sent to the requester)","aria-label":`Reason for rejecting ${this.name}`}),this.confirmReject=
+age=a("span",{}),this.summary=a("div",{class:"wb-card-summary"},...s.summary(e,this.tables)),this.lines=a("ul",{class:"wb-card-summary","aria-label":"What decid\
+es it"}),this.facts=a("div",{class:"wb-card-summary wb-cut",title:i,hidden:!i},i),this.live=s.live?.(),this.warnings=a("div",{}),this.result=a("div",{class:"wb-\
+message",tabindex:-1,hidden:!0});let o=a("span",{class:"wb-strong wb-wrap",id:t,title:this.name},this.name),r=a("span",{class:"wb-muted"},`${s.label} · ${s.origin(
+e)} · `,this.age),c=[a("div",{class:"wb-card-head"},o,r),this.summary,this.lines,this.facts,this.warnings,this.result,this.live?.element];return a("div",{class:"\
+wb-card-body"},...c)}buttons(){let{kind:t}=this;this.approveButton=w("","wb-button",()=>this.approve()),this.alsoButtons=(t.also?.(this.approval)??[]).map(({label:r,
+choices:l})=>w(r,"wb-button",({currentTarget:c})=>this.approveAlso(l,c),`${r}: ${this.name}`));let e=t.details&&!t.opensDetails;this.detailsButton=e?w("Details…",
+"wb-button",()=>this.toggleDetails()):null,this.rejectButton=w(t.reject??"Reject…","wb-button",()=>this.toggleReject(!0));for(let r of[this.detailsButton,this.
+rejectButton])r?.setAttribute("aria-expanded","false"),r?.setAttribute("aria-label",`${r.textContent} ${this.name}`);let s=()=>this.on.review(t.review(this.approval)),
+i=`Review the changes of ${this.name}`;this.reviewButton=this.on.review&&t.review?w("Review…","wb-button",s,i):null;let o=[this.approveButton,...this.alsoButtons,
+this.reviewButton,this.detailsButton,this.rejectButton];return this.actions=a("div",{class:"wb-card-actions"},...o),this.actions}rejectForm(){this.reason=O("",{
+class:"wb-input wb-grow",maxlength:1e3,placeholder:"Reason (optional; sent to the requester)","aria-label":`Reason for rejecting ${this.name}`}),this.confirmReject=
 a("button",{class:"wb-button wb-danger",type:"submit"},this.kind.rejects??"Reject");let t=()=>this.toggleReject(!1),e={submit:()=>this.reject(),escape:t},{ban:s}=this.
 kind;return this.ban=s?it(s.label,()=>{}):null,D({hidden:!0},e,et(this.confirmReject,t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)
 return;this.pollingEnd=new AbortController;let s=new k({channel:t,announce:()=>{}}),i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.
@@ -1436,9 +1437,10 @@ search.value.trim().toLowerCase(),this.update()}}),this.newButton=w("New convers
 conversations,i=s.filter(r=>r.id===this.opened||this.matches(r));b(this.summary,s.length?g(s.length,"conversation"):""),this.search.hidden=s.length<=Zb&&!this.text,
 this.empty.hidden=s.length>0||!this.store.loaded.has("conversations");let o=i.map(r=>this.row(r,e));X(m`<${Xe} class="wb-conversations" aria-label="Conversations">${o}<//>`,
 this.list),this.form?.refresh(),this.drawOpened(e)}row({id:t,title:e,definition:s,model:i,answer_id:o,updated_at:r},l){let c=t===this.opened,h=this.conversation.
-composer.hasDraft(t)?"draft":null,d=[s??i,h,o?"answering…":Dt(r,l)].filter(Boolean).join(" · ");return m`<li key=${t} class="wb-entry ${c?"wb-active":""}">
+composer.hasDraft(t)?"draft":null,u=[...this.store.tables.approvals.values()].some(({payload:y})=>y.conversation_id===t)?"waits for you":o?"answering…":Dt(r,l),
+f=[s??i,h,u].filter(Boolean).join(" · ");return m`<li key=${t} class="wb-entry ${c?"wb-active":""}">
       <${B} class="wb-opener" ...${{label:e||"New conversation","data-row":t,"aria-expanded":c}} onClick=${()=>this.open(t)} />
-      <span class="wb-label wb-cut">${d}</span>
+      <span class="wb-label wb-cut">${f}</span>
     </li>`}drawOpened(t){let e=this.store.tables.conversations.get(this.opened);if(this.split.classList.toggle("wb-open",!!e),!e){this.conversation.element.hidden||
 this.conversation.hide();return}this.conversation.show(e),this.conversation.update(e,this.enabled,t),this.isFocusWanted&&this.conversation.focus(),this.isFocusWanted=
 !1}matches({title:t,definition:e}){let s=`${t}
