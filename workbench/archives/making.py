@@ -19,6 +19,7 @@ from workbench.archives.archive import (
     Manifest,
     alone,
     clear,
+    is_archivable,
     opened,
     require_size,
 )
@@ -87,7 +88,9 @@ def _make(settings: Settings, place: Path) -> Manifest:
             writer.add(REFS, bundle)
         left_out = []
         for name, path in _files(settings.home):
-            if name.partition("/")[0] in WRITTEN_BY_HAND and holds_secret(path):
+            if not is_archivable(f"{STATE}/{name}"):
+                left_out.append(name.encode("utf-8", "backslashreplace").decode())
+            elif name.partition("/")[0] in WRITTEN_BY_HAND and holds_secret(path):
                 left_out.append(name)
             else:
                 writer.add(f"{STATE}/{name}", path)

@@ -173,7 +173,12 @@ async def join(request: JoinRequest, place: Path) -> Joined:
         _make_private(settings.scratch)
         repository = await asyncio.to_thread(Repository.create, place, terms["object_format"])
         copy = BranchCopy(
-            api.call, repository, terms["branch_name"], bundles_of(place), max_bytes=settings.max_import_bytes
+            api.call,
+            repository,
+            terms["branch_name"],
+            bundles_of(place),
+            max_bytes=settings.max_import_bytes,
+            frame_bytes=settings.max_frame_bytes,
         )
         commit = await copy.fetch()
         worktree = _place(settings, terms)
@@ -183,12 +188,17 @@ async def join(request: JoinRequest, place: Path) -> Joined:
 
 
 def _notes(settings: Settings, terms: Mapping[str, Any], apart: float) -> Iterator[str]:
-    """Coded lines about what this machine lacks, or has otherwise; its clock is `apart` seconds from the server's."""
+    """Coded lines about what this machine lacks, does not get, or has otherwise.
+
+    Args:
+        apart: how many seconds its clock is from the server's.
+    """
     if confinement_of(settings).enforced and not namespaces_of(settings):
         text = (
             "Commands share this machine's loopback and shared memory, of which they may use nothing, and the worktree"
         )
         yield f"NO_NAMESPACES: {text} stands at a path of its own. Let the user make namespaces (docs/confinement.md)."
+    yield from terms.get("stays", ())  # older servers do not say it
     if apart > CLOCK_SECONDS:
         text = f"This machine's clock and the server's differ by {apart:,.0f} s. Leases do not depend on it;"
         yield f"CLOCK_DIFFERS: {text} times in files and commits do. Set it, by NTP for example."
