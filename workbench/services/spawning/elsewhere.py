@@ -126,11 +126,11 @@ class AddedMachine(Wire):
 class EnlistingMachine(Wire):
     """A machine elsewhere. `workers`: those that it has enlisted and that may still act.
 
-    `kind`: `worker` has a token to enlist workers; `dask` and `slurm` are of the settings, and execute sweeps; agents
-    are spawned on those of kind `ssh`, which are of the settings, too. `facts`: what it said of itself when it last
-    enlisted one, or the last agent there began (`used_at`), which nobody has checked; null: nothing. `has` and `lacks`
+    `kind`: `worker` has a token to enlist workers; the others are of the settings, and agents are spawned on them;
+    `dask` and `slurm` execute sweeps, too. `facts`: what it said of itself when it last enlisted one, or, of one of
+    kind `ssh`, when the last agent there began (`used_at`), which nobody has checked; null: nothing. `has` and `lacks`
     say the same in words; those of `dask` and `slurm` are what the scheduler and the settings say now, or why it cannot
-    be used, with the next step. Machines of kind `ssh` are not asked.
+    be used, with the next step.
     """
 
     name: str
@@ -217,7 +217,7 @@ async def list_machines(ctx: Ctx) -> EnlistingMachines:
     described = sorted(ctx.settings.described_machines.items())
 
     def question(tx: Reader) -> tuple[list[Row], list[int]]:
-        return tx.all(SQL.list), [len(_workers(tx, name)) if one.kind == "ssh" else 0 for name, one in described]
+        return tx.all(SQL.list), [len(_workers(tx, name)) for name, _ in described]
 
     rows, workers = await ctx.read(question)
     asked = (

@@ -71,9 +71,7 @@ WorkplaceKeys = Annotated[
     Field(max_length=20, description="Keys of its workplace, such as read or network; see get_workplace."),
     WithJsonSchema({"type": "object"}),
 ]
-OnMachine = Annotated[
-    str | None, Field(max_length=50, description="A machine of the settings, of kind ssh; the operator's only.")
-]
+OnMachine = Annotated[str | None, Field(max_length=50, description="A machine of the settings; the operator's only.")]
 Limits = Annotated[ResourceLimits, Field(description="Limits of each task's command with everything it starts.")]
 OverMcp = Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")]
 
