@@ -12,10 +12,11 @@ import json
 import logging
 import os
 import signal
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from tempfile import TemporaryFile
 from typing import Literal
 
 from workbench.definition_files.secret_sources import resolve
@@ -220,21 +221,24 @@ async def _run(ctx: Ctx, told: Notification) -> None:
     content = json.dumps(message(told, settings.project.name)).encode()
     env = {**os.environ, "WORKBENCH_MESSAGE": told.sentence}
     try:
-        process = await asyncio.create_subprocess_exec(
-            *settings.notify_command,
-            stdin=PIPE,
-            stdout=DEVNULL,
-            stderr=DEVNULL,
-            cwd=settings.project,
-            env=env,
-            start_new_session=True,
-        )
+        with TemporaryFile() as given:  # not a pipe, which breaks if the command does not read it
+            given.write(content)
+            given.seek(0)
+            process = await asyncio.create_subprocess_exec(
+                *settings.notify_command,
+                stdin=given,
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+                cwd=settings.project,
+                env=env,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no command"
         raise _command_failed(f"cannot be started: {reason}") from None
     try:
         async with asyncio.timeout(settings.notify_seconds):
-            await process.communicate(content)
+            await process.wait()
     except BaseException as error:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
