@@ -140,13 +140,18 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert "--staff reviewer=1:claude" in missing.err
     assert code(run("run", "talk", "--staff", "reviewer=0")) == "BAD_STAFF"
     assert "only for reviewer. Name" in run("run", "talk", "--staff", "reviwer=1:claude").err
-    assert code(run("run", "none")) == "PLAN_NOT_FOUND"
+    plan.write_text(plan.read_text().replace("title: A", "title: B"))
+    nowhere = run("run", "plam.yaml")
+    assert nowhere.err.startswith("PLAN_NOT_FOUND: There is no file and no plan 'plam.yaml'. `workbench plans` lists")
+    for option in ("--at", "--every"):
+        assert code(run("run", str(plan), option, "")) == "BAD_SCHEDULE", (
+            "a variable that is not set begins nothing now"
+        )
     assert code(run("run", "talk", "--staff", "reviewer=1:nobody")) == "PROFILE_NOT_FOUND"
     assert code(run("run", "talk", "--until", "25:00")) == "BAD_SCHEDULE"
     partly = run("run", "talk", "--staff", "*=2", "--partly")
     assert (partly.status, "Nobody is left to do what is open." in partly.out) == (3, True)
     with only_one(migrated, "talk"):
-        plan.write_text(plan.read_text().replace("title: A", "title: B"))
         refused = run("run", str(plan), "--staff", "reviewer=1:claude", "--budget", "1usd")
     assert code(refused) == "PLAN_UNDER_WAY"
     assert run("task", "1").out.startswith("1 A\n"), "what is refused changes nothing"

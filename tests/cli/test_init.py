@@ -87,7 +87,8 @@ def test_init_says_that_a_directory_without_git_has_no_worktrees(run: Type, tmp_
     git("init", "-q", cwd=place)
     (below := place / "below").mkdir()
     for project in (place, below):
-        assert "git" not in run("--project", str(project), "init", "--bare").out.partition(".aiswarm")[2]
+        lead = run("--project", str(project), "init", "--bare").out
+        assert f"Its repository cannot be used: {place} has no commit yet. Make one with `git commit`." in lead
 
 
 def test_a_bare_project_has_its_state_only(run: Type, repository: Path) -> None:

@@ -92,7 +92,7 @@ async def test_the_files_of_a_check_are_those_of_the_target_not_of_the_attempt(s
         assert (await done(served, "touch exam/help; echo echo 42 > answer", check=honest))["evidence"] == "checked"
         nowhere = await ran(served, "echo 1 > it", check={"run": "true", "files": ["test"]})
         assert (nowhere["status"], len(nowhere["attempts"])) == ("failed", 1), "no attempt can give the target files"
-        assert nowhere["error_message"].startswith("The check could not be run: CHECK_FILES_MISSING: ")
+        assert nowhere["error_message"].startswith("The check cannot be run: CHECK_FILES_MISSING: ")
         assert "main, which has nothing at test. " in nowhere["error_message"]
 
 

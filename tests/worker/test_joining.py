@@ -8,13 +8,11 @@ import os
 import shlex
 import shutil
 import signal
-import ssl
 import stat
-import subprocess
 import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from tests import given
 from tests.code_blocks import code_blocks, run_commands
 from tests.conftest import Served, git, typed
 from tests.shells.models.upstream import says, upstream
+from tests.tls import tls_in_front
 from tests.worker.faulty_proxy import FaultyProxy
 from workbench.confinement import abilities
 from workbench.confinement.abilities import of as no_landlock
@@ -118,7 +117,7 @@ async def test_a_worker_elsewhere_does_tasks_and_gives_back_the_one_that_it_is_e
     await workbench.call("revoke_agent", agent_id="gpu")
     state, lines = await log_of_gpu(served)
     assert (state, sum(line.endswith("| begun") for line in lines)) == ("ended", 1)
-    assert lines == [line for line in gpu.log.splitlines() if " INFO " in line]
+    assert lines == [line for line in gpu.log.splitlines() if " INFO " in line or " WARNING " in line]
 
 
 async def log_of_gpu(served: Served) -> tuple[str, list[str]]:
@@ -322,6 +321,38 @@ async def test_what_a_machine_lacks_is_said_in_a_coded_line(
         assert "claude" in (await given.refuses("PROFILE_UNAVAILABLE", join(request_of(url), on_disk))).message
 
 
+@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="needs git-lfs")
+async def test_what_of_a_repository_does_not_come_to_another_machine_is_said_before_a_worker_begins_there(
+    served: Served,
+    on_disk: Path,
+    repository: Path,
+    request_of: Callable[..., JoinRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'1' * 64}\nsize 9\n"
+    (repository / "a.bin").write_text(pointer)
+    (repository / ".gitattributes").write_text("# filter=lfs\n*.bin filter=lfs diff=lfs merge=lfs -text\n")
+    (repository / ".gitmodules").write_text('[submodule "lib"]\n\tpath = lib\n\turl = ../lib\n')
+    git("add", ".", cwd=repository)
+    git(
+        "update-index", "--add", "--cacheinfo", f"160000,{git('rev-parse', 'HEAD', cwd=repository)},lib", cwd=repository
+    )
+    git("commit", "-qm", "large", cwd=repository)
+    monkeypatch.setitem(served.workbench.settings.__dict__, "include", (".env",))
+    served.workbench.settings.model_fields_set.add("include")
+    configured = '[filter "lfs"]\n\tclean = git-lfs clean -- %f\n\tsmudge = git-lfs smudge -- %f\n\trequired = true\n'
+    (on_disk / "gitconfig").write_text(configured)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(on_disk / "gitconfig"))
+    joined = await join(request_of(served.info.url), on_disk / "work")
+    notes = [note for note in joined.notes if "_STAY" in note]
+    assert [(note.partition(":")[0], note.count("(*.bin)") + note.count("(lib)")) for note in notes] == [
+        ("LFS_STAYS", 1),
+        ("SUBMODULES_STAY", 1),
+        ("INCLUDE_STAYS", 0),
+    ]
+    assert (place_of(joined.config) / "a.bin").read_text() == pointer
+
+
 async def test_who_may_not_join_is_told_what_to_do(
     served: Served, on_disk: Path, request_of: Callable[..., JoinRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,41 +369,17 @@ async def test_who_may_not_join_is_told_what_to_do(
     for far, expected in ((url, "INVALID_TOKEN: "), ("", "BAD_URL: ")):
         options = ("--persona", "implementer", "--token-file", str(token), "--directory", str(on_disk))
         assert (await asyncio.to_thread(typed, "worker", "--server", far, *options)).err.startswith(expected)
-    assert "--worktree and --server" in typed(*words, "--worktree", "lab").err
+    for stays in ("--worktree=lab", "--function=module:name", "--definition=ada", "--include=rule", "--mcp"):
+        told = typed(*words, stays).err
+        assert "NOT_ELSEWHERE" in told
+        assert f"{stays.partition('=')[0]} and --server" in told
+    await given.refuses("BAD_FUNCTION", join(request_of(url, profile="python"), on_disk / "python"))
     assert "--server" in typed("worker", "--directory", str(on_disk)).err
     first = await join(request_of(url), on_disk)
     await served.workbench.call("revoke_agent", agent_id=first.agent_id)
     assert (await join(request_of(url), on_disk)).agent_id != first.agent_id
     await served.workbench.call("remove_machine", name="gpu")
     await given.refuses("INVALID_TOKEN", join(request_of(url), on_disk))
-
-
-@asynccontextmanager
-async def tls_in_front(url: str, place: Path) -> AsyncIterator[str]:
-    """A proxy with TLS before a server, whose certificate, `certificate.pem`, nobody has signed; its address."""
-    subject = ("-subj", "/CN=lab", "-addext", "subjectAltName=IP:127.0.0.1")
-    made = ("-keyout", str(place / "key.pem"), "-out", str(place / "certificate.pem"))
-    options = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    await asyncio.to_thread(subprocess.run, ["openssl", "req", *options, *subject, *made], check=True, stderr=DEVNULL)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(place / "certificate.pem", place / "key.pem")
-
-    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, ssl.SSLError):
-            while data := await reader.read(65_536):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        await asyncio.gather(pipe(reader, inner_writer), pipe(inner_reader, writer))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    try:
-        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
 
 
 ASK = """

@@ -73,6 +73,7 @@ class Replica:
                 db = self._created()
                 try:
                     load(db)
+                    mirrors.mask(db)
                 except BaseException:
                     db.close()
                     raise
@@ -109,7 +110,7 @@ class Replica:
         for mirror in MIRRORS:
             _delete(db, mirror, mirror.key, _keys(update, mirror.noun))
             _delete(db, mirror, mirror.owner, _keys(update, mirror.deleted))
-            insert(db, mirror.table, mirror.columns, update.rows[mirror.table])
+            insert(db, mirror.table, mirror.columns, _masked(mirror, update.rows[mirror.table]))
         for numbered in NUMBERED:
             anew = _keys(update, numbered.restart)
             _delete(db, numbered, numbered.key, anew)
@@ -192,6 +193,14 @@ def _newer(mirror: Numbered, update: Update, position: Position, anew: Collectio
         return rows
     newest, key = position.newest.get(mirror.table, 0), list(mirror.columns).index(mirror.key) if anew else 0
     return [row for row in rows if row[0] > newest or (anew and str(row[key]) in anew)]
+
+
+def _masked(mirror: Mirror, rows: Rows) -> Rows:
+    """The rows with masks in place of secrets in columns that the store has as they were given."""
+    for column, masked in mirror.masks.items():
+        at = list(mirror.columns).index(column)
+        rows = [row if row[at] is None else (*row[:at], masked(row[at]), *row[at + 1 :]) for row in rows]
+    return rows
 
 
 def insert(

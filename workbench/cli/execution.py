@@ -19,10 +19,10 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, PartialFailure, Shown, pass_client
-from workbench.errors import BadInput, WorkbenchError
+from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.present.inert import inert_line
 from workbench.present.tables import Table, plain
-from workbench.rules.schedules import MOMENT, coming
+from workbench.rules.schedules import MOMENT, check_times, coming
 
 if TYPE_CHECKING:
     from workbench.execution.account import Call
@@ -74,7 +74,7 @@ def run(
     from workbench.system.interpreter import termination_interrupts
 
     client.require_operator("run")
-    if at or every:
+    if at is not None or every is not None:
         return _scheduled(client, plan, {"at": at, "every": every, "missed": missed, **options})
     with termination_interrupts():
         return _carried_out(client, plan, scheduled=scheduled, **options)
@@ -83,9 +83,13 @@ def run(
 def _scheduled(client: OperatorClient, plan: str, options: Mapping[str, Any]) -> Note:
     """Store when a plan is carried out, and say what starts it; refused now without those who are needed then."""
     from workbench.execution.execution import Execution
+    from workbench.rules.budgets import parse
     from workbench.rules.execution import parse_staff
 
     crew = parse_staff(options["staff"]) if options["staff"] else ()
+    check_times(options["at"], options["until"], every=options["every"])
+    if options["budget"] is not None:
+        parse(options["budget"])
     client.create_project()
     given = {name: value for name, value in options.items() if value is not None}
     name, text = _named(client.call, plan)
@@ -194,7 +198,10 @@ def _named(call: Call, plan: str) -> tuple[str, str | None]:
         NotFound: ``PLAN_NOT_FOUND``. BadInput: ``PLAN_INVALID``.
     """
     if not Path(plan).is_file():
-        call("export_plan", plan=plan)
+        try:
+            call("export_plan", plan=plan)
+        except NotFound as error:
+            raise error.with_message(error.message.replace("no plan", "no file and no plan", 1)) from None
         return plan, None
     try:
         text = Path(plan).read_text("utf-8")

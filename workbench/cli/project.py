@@ -74,12 +74,12 @@ def init(client: OperatorClient, bare: bool, dry_run: bool) -> Shown:
 
 
 def _without_git(settings: Settings) -> str:
-    """What a project lacks whose directory is in no git repository, or in one that git does not use; else empty."""
-    from workbench.git.opening import common_dir
+    """What a project lacks whose directory is in no git repository, or in one that cannot be used yet; else empty."""
+    from workbench.git import Repository
 
     if any((place / ".git").exists() for place in (settings.project, *settings.project.parents)):
         try:
-            common_dir(settings.project, state_directory.GIT_SECONDS)
+            Repository.open(settings.project, limit=state_directory.GIT_SECONDS)
         except WorkbenchError as error:
             return f" Its repository cannot be used: {error.message}"
         return ""

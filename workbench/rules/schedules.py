@@ -45,6 +45,19 @@ def hours(every: str) -> int | None:
     return int(match[1])
 
 
+def check_times(*times: str | None, every: str | None) -> None:
+    """Refuse what is no time of day, or no interval; None: nothing is said.
+
+    Raises:
+        BadInput: ``BAD_SCHEDULE``.
+    """
+    for text in times:
+        if text is not None:
+            time_of_day(text)
+    if every is not None:
+        hours(every)
+
+
 def coming(at: str, after: float, zone: tzinfo | None = None, *, weekdays: bool = False) -> float:
     """When a time of day comes next, perhaps on a weekday only.
 

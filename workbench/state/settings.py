@@ -51,6 +51,8 @@ from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSetting
 PACKAGE = Path(__file__).parents[1]
 PREFIX = "WORKBENCH_"
 SETTINGS_FILE = "settings.toml"
+MOST = {"days": 36_525.0, "seconds": 36_525 * 86_400.0}
+"""The longest time that a setting can be, by its unit: a century."""
 
 
 def shipped(*parts: str) -> Path:
@@ -404,6 +406,13 @@ class Settings(
     @classmethod
     def _join_list(cls, value: Any, info: ValidationInfo) -> Any:
         return settings_file.joined(str(info.field_name), value)
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _bound_time(cls, value: Any, info: ValidationInfo) -> Any:
+        """`inf`, or as good as that, is a number that clocks and databases can add to the time."""
+        unit = str(info.field_name).rpartition("_")[2]
+        return min(value, MOST[unit]) if unit in MOST and isinstance(value, float) else value
 
     @field_validator("integration_gates", mode="before")
     @classmethod

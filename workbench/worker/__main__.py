@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 from workbench.errors import WorkbenchError
@@ -27,10 +28,11 @@ class _Inert(logging.Formatter):
         return inert(super().format(record))
 
 
-async def work(config: WorkerConfig, *, while_input: bool = False) -> int:
+async def work(config: WorkerConfig, notes: Sequence[str] = (), *, while_input: bool = False) -> int:
     """Work until a signal, until there is no more to do, or until the admission is revoked; the exit status.
 
     Args:
+        notes: lines for its log, before it begins.
         while_input: end, as by SIGTERM, when the standard input ends.
     """
     supervisor = Supervisor(config, adopts_orphans=adopt_orphans())
@@ -49,6 +51,8 @@ async def work(config: WorkerConfig, *, while_input: bool = False) -> int:
         loop.add_reader(stdin, read)
     is_far = config.server_file is None and not while_input  # else what it logs comes to its server by itself
     async with own_log.sending(config) if is_far else nullcontext():
+        for note in notes:
+            logging.warning("%s", note)
         try:
             await supervisor.run()
         except WorkbenchError as error:
@@ -57,7 +61,7 @@ async def work(config: WorkerConfig, *, while_input: bool = False) -> int:
     return 0
 
 
-def run(config: WorkerConfig, *, while_input: bool = False) -> int:
+def run(config: WorkerConfig, notes: Sequence[str] = (), *, while_input: bool = False) -> int:
     """Work in this process, which does nothing else; the exit status. See `work`."""
     mark_this_process()
     logging.basicConfig(level=logging.INFO, format=own_log.FORMAT)
@@ -66,7 +70,7 @@ def run(config: WorkerConfig, *, while_input: bool = False) -> int:
             handler.setFormatter(_Inert(own_log.FORMAT))
     for name in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    return asyncio.run(work(config, while_input=while_input))
+    return asyncio.run(work(config, notes, while_input=while_input))
 
 
 if __name__ == "__main__":

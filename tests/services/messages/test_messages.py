@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -135,6 +136,21 @@ async def test_a_comment_goes_to_whoever_does_the_task_and_to_everyone_after(
     again = (await workbench.dispatch(bob.caller, "claim_task", {}))["task"]
     prompt = previous.told(again, is_continued=False)
     assert prompt.index("Keep the header.") < prompt.index("And the units.")
+
+
+async def test_what_is_told_a_worker_while_it_runs_a_command_comes_with_the_next_task(
+    workbench: Workbench, ada: Admitted
+) -> None:
+    walt = replace(ada.caller, commands_only=True)
+    for title in "first", "second":
+        await workbench.call("create_task", title=title, persona_id="implementer", run="true")
+    first = (await workbench.dispatch(walt, "claim_task", {}))["task"]
+    sent = await workbench.call("tell", agent_id="ada", text="Use CSV.")
+    assert (await workbench.dispatch(walt, "heartbeat_and_get_tasks", {}))["messages"] == []
+    await workbench.dispatch(walt, "complete_task", {"task_id": first["id"]})
+    assert await state(workbench, sent) == "queued", "no command has got it"
+    second = (await workbench.dispatch(walt, "claim_task", {}))["task"]
+    assert [message["text"] for message in second["messages"]] == ["Use CSV."]
 
 
 async def test_the_answer_to_an_agents_question_is_a_message_to_it(

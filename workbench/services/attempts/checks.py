@@ -16,7 +16,7 @@ from pydantic_core import from_json
 
 from workbench.confinement import lending
 from workbench.confinement.lending import Lent
-from workbench.errors import Conflict, WorkbenchError
+from workbench.errors import BadInput, Conflict, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.duties import duty, recovers
@@ -212,7 +212,8 @@ async def _run(ctx: Ctx, row: Row) -> None:
         lent = await to_thread(lending.lent, ctx.settings, leased)
         outcome = await _tries(ctx, row, subject, lent)
     except (WorkbenchError, OSError) as error:
-        unrun = TrialResult("", GateState.FAILED, output=f"{checks.NOT_RUN}{error}")
+        how = checks.NEVER_RUN if isinstance(error, BadInput) else checks.NOT_RUN
+        unrun = TrialResult("", GateState.FAILED, output=f"{how}{error}")
         outcome = CheckState.FAILED, unrun, None
     await ctx.write(lambda tx: _forget(tx) if outcome is None else _end(tx, ctx, row, *outcome))
 
@@ -228,7 +229,7 @@ async def _subject(ctx: Ctx, row: Row) -> _Subject:
         branch = found["integration_target"] if found else await to_thread(repository.current_branch)
         target = await to_thread(repository.commit, branch or "HEAD")
         if absent := await to_thread(repository.absent, target, check.files) if check.files else []:
-            raise Conflict(
+            raise BadInput(
                 "CHECK_FILES_MISSING",
                 f"The files of the check are taken from {branch or 'HEAD'}, which has nothing at {', '.join(absent)}. "
                 "Commit them there, or name others in the check's files.",

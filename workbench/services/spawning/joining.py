@@ -165,7 +165,8 @@ async def join(request: JoinRequest, place: Path) -> Joined:
     )
     resources = await asyncio.to_thread(lambda: list(lending.rows(Settings(project=place))))
     async with connection as api:
-        terms = await api.call_once("worker_terms", resources=resources)
+        told = {"facts": await asyncio.to_thread(_facts)} if token == request.token else {}
+        terms = await api.call_once("worker_terms", resources=resources, **told)
         apart = abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())
         settings = _settings(place, terms)
         profile = Profile.model_validate(terms["profile"])
@@ -188,12 +189,17 @@ async def join(request: JoinRequest, place: Path) -> Joined:
 
 
 def _notes(settings: Settings, terms: Mapping[str, Any], apart: float) -> Iterator[str]:
-    """Coded lines about what this machine lacks, or has otherwise; its clock is `apart` seconds from the server's."""
+    """Coded lines about what this machine lacks, does not get, or has otherwise.
+
+    Args:
+        apart: how many seconds its clock is from the server's.
+    """
     if confinement_of(settings).enforced and not namespaces_of(settings):
         text = (
             "Commands share this machine's loopback and shared memory, of which they may use nothing, and the worktree"
         )
         yield f"NO_NAMESPACES: {text} stands at a path of its own. Let the user make namespaces (docs/confinement.md)."
+    yield from terms.get("stays", ())  # older servers do not say it
     if apart > CLOCK_SECONDS:
         text = f"This machine's clock and the server's differ by {apart:,.0f} s. Leases do not depend on it;"
         yield f"CLOCK_DIFFERS: {text} times in files and commits do. Set it, by NTP for example."

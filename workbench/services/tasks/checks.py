@@ -19,8 +19,8 @@ SQL = beside(__file__)
 
 ERROR_CLASS = "check"
 """The class of the error of an attempt whose check has failed."""
-NOT_RUN = "The check could not be run: "
-"""What the output of a check that was not run begins with; the error follows."""
+NOT_RUN, NEVER_RUN = "The check could not be run: ", "The check cannot be run: "
+"""What the output of a check that was not run begins with; `NEVER_RUN`: no other attempt makes it run."""
 TOLD = 3_000
 """Characters of the end of a check's output that the next attempt is told."""
 ENDED = frozenset({CheckState.PASSED, CheckState.FLAKY, CheckState.FAILED})
@@ -96,10 +96,10 @@ def find(tx: Reader, task_id: int, attempt: int) -> Row | None:
 def failure(found: Row) -> AttemptEnding:
     """How an attempt ends whose check has failed: the next one is told the end of its output.
 
-    There is no next one if the target lacks the check's files: no attempt can give it them.
+    There is no next one if a check cannot be run, for which none could do anything.
     """
     if not found["tries"]:
-        is_lasting = found["output"].startswith(f"{NOT_RUN}CHECK_FILES_MISSING")
+        is_lasting = found["output"].startswith(NEVER_RUN)
         return AttemptEnding(
             outcome="failed", reason=found["output"], error_class=ERROR_CLASS, retryable=not is_lasting
         )

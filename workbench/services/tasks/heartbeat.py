@@ -61,7 +61,8 @@ async def heartbeat_and_get_tasks(
 ) -> Work:
     """Renew your leases; list tasks you hold, or could claim, and new messages."""
     me = require_self(ctx.caller, agent_id, persona_id)
-    hears = not ctx.caller.supervised or ctx.caller.attempt is not None  # not a supervisor, whose command does
+    is_supervisor = (ctx.caller.supervised or ctx.caller.commands_only) and ctx.caller.attempt is None
+    hears = not is_supervisor  # its command does, or is told with its next task
 
     def change(tx: Tx) -> Work:
         _renew(tx, me)
