@@ -165,7 +165,8 @@ async def join(request: JoinRequest, place: Path) -> Joined:
     )
     resources = await asyncio.to_thread(lambda: list(lending.rows(Settings(project=place))))
     async with connection as api:
-        terms = await api.call_once("worker_terms", resources=resources)
+        told = {"facts": await asyncio.to_thread(_facts)} if token == request.token else {}
+        terms = await api.call_once("worker_terms", resources=resources, **told)
         apart = abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())
         settings = _settings(place, terms)
         profile = Profile.model_validate(terms["profile"])

@@ -17,6 +17,7 @@ from workbench.services.processes import profiles, workplaces
 from workbench.services.resources import machine
 from workbench.services.resources.machine import StatedResource
 from workbench.services.spawning import provider_keys, startup, workplace
+from workbench.services.spawning.elsewhere import MachineFacts
 from workbench.services.spawning.request import SQL
 from workbench.services.spawning.workplace import WorkplaceLevels
 from workbench.services.worktrees.rows import require_worktree
@@ -66,6 +67,9 @@ async def worker_terms(
         list[StatedResource] | None,
         Field(max_length=200, description="What your machine lends to tasks; null: the same as before."),
     ] = None,
+    facts: Annotated[
+        MachineFacts | None, Field(description="What your machine has, if it was not told when you were enlisted.")
+    ] = None,
 ) -> WorkerTerms:
     """Get how you work, as a worker of a machine without a clone: your profile, your workplace and your limits.
 
@@ -85,6 +89,9 @@ async def worker_terms(
         stock = {(one.name, one.device): one for one in resources}
         rows = ctx.secrets.masked([one.model_dump() for one in stock.values()])
         await ctx.write(lambda tx: machine.state(tx, machine.elsewhere(worker["machine"]), rows))
+    if facts is not None and worker["spawned"]:
+        told = MachineFacts.model_validate(ctx.secrets.masked(facts.model_dump()))
+        await to_thread(told.save, settings, worker["machine"])
     profile = await to_thread(profiles.load, settings, worker["profile"])
     place = await workplace.resolve(
         ctx, WorkplaceLevels(worker["persona_id"], row["name"], None, None, spawn={}, by_agent=False)
