@@ -8,14 +8,12 @@ import os
 import shlex
 import shutil
 import signal
-import ssl
 import stat
-import subprocess
 import sys
 import time
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from tests import given
 from tests.code_blocks import code_blocks, run_commands
 from tests.conftest import Served, git, typed
 from tests.shells.models.upstream import says, upstream
+from tests.tls import tls_in_front
 from tests.worker.faulty_proxy import FaultyProxy
 from workbench.confinement import abilities
 from workbench.confinement.abilities import of as no_landlock
@@ -387,34 +386,6 @@ async def test_who_may_not_join_is_told_what_to_do(
     assert (old.exists(), new.exists()) == (False, True)
     await served.workbench.call("remove_machine", name="gpu")
     await given.refuses("INVALID_TOKEN", join(request_of(url), on_disk))
-
-
-@asynccontextmanager
-async def tls_in_front(url: str, place: Path) -> AsyncIterator[str]:
-    """A proxy with TLS before a server, whose certificate, `certificate.pem`, nobody has signed; its address."""
-    subject = ("-subj", "/CN=lab", "-addext", "subjectAltName=IP:127.0.0.1")
-    made = ("-keyout", str(place / "key.pem"), "-out", str(place / "certificate.pem"))
-    options = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    await asyncio.to_thread(subprocess.run, ["openssl", "req", *options, *subject, *made], check=True, stderr=DEVNULL)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(place / "certificate.pem", place / "key.pem")
-
-    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, ssl.SSLError):
-            while data := await reader.read(65_536):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        await asyncio.gather(pipe(reader, inner_writer), pipe(inner_reader, writer))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    try:
-        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
 
 
 ASK = """

@@ -20,6 +20,7 @@ TIMEOUT_SECONDS = 60.0
 WITHOUT_LIMIT = httpx2.Timeout(TIMEOUT_SECONDS, read=None)
 """A tool may run, or wait for the operator, for any time."""
 HEALTH_SECONDS = 2.0
+TRUST_IT = "Name a file with the authorities to trust in SSL_CERT_FILE, and start the server again."
 
 IsAway = Callable[[], bool]
 
@@ -82,15 +83,20 @@ class HttpClient:
 
 def _not_reached(error: Exception) -> WorkbenchError:
     """The coded error of a server that has not answered."""
+    if why := distrust(error):
+        text = f"The server's certificate is not trusted: {why}. Name the file of its certificate, "
+        return Refused("CERTIFICATE_NOT_TRUSTED", f"{text}or of the authority that has signed it.")
+    return no_server(error)
+
+
+def distrust(error: BaseException) -> str | None:
+    """Why the certificate of whom a request was for is not trusted; None if it failed otherwise."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            text = (
-                f"The server's certificate is not trusted: {cause.verify_message}. Name the file of its certificate, "
-            )
-            return Refused("CERTIFICATE_NOT_TRUSTED", f"{text}or of the authority that has signed it.")
+            return cause.verify_message
         cause = cause.__cause__ or cause.__context__
-    return no_server(error)
+    return None
 
 
 def _unwrap(response: httpx2.Response) -> dict[str, Any]:

@@ -234,7 +234,11 @@ async def test_a_panel_gets_what_was_not_shown_as_one_message_once_without_what_
 async def test_the_persons_command_gets_the_message_and_its_failures_have_a_code(settings: Settings) -> None:
     kept = settings.project / "told.json"
     ways = {
-        "delivered": ("/bin/sh", "-c", f'cat > {kept}; printf "%s" "$WORKBENCH_MESSAGE" > {kept}.txt'),
+        "delivered": (
+            "/bin/sh",
+            "-c",
+            f'test -f /dev/stdin && cat > {kept}; printf "%s" "$WORKBENCH_MESSAGE" > {kept}.txt',
+        ),
         "ended with status 3": ("/bin/sh", "-c", "exit 3"),
         "cannot be started": (str(Path("/nowhere/at/all")),),
         "was ended after": (sys.executable, "-c", "import time; time.sleep(600)"),

@@ -20,6 +20,7 @@ from workbench.app import Workbench
 from workbench.confinement import lending
 from workbench.errors import WorkbenchError
 from workbench.services.resources import leases
+from workbench.state.settings_file import settings_path
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
@@ -232,6 +233,11 @@ async def test_what_is_not_there_is_said_when_the_task_is_made_and_waited_for(
     assert "the licence stata (0 there)" in made["waits_for"]
     (waiting,) = (await workbench.call("list_resources"))["waiting"]
     assert (waiting["task_id"], waiting["is_there"]) == (made["id"], False)
+    settings_path(workbench.settings.project).write_text("[resources]\nlicenses = {stata = 1}\n")
+    (stata,) = (one for one in (await workbench.call("list_resources"))["resources"] if one["name"] == "license:stata")
+    assert stata["problem"].startswith(
+        "there is none, and tasks need it. The project's settings.toml sets resources, but"
+    )
     assert await given.claim(workbench, ada) is None
     edited = await workbench.call("edit_task", task_id=made["id"], needs={"gpu": 2})
     assert (edited["needs"], edited["waits_for"], edited["warnings"]) == ({"gpu": 2}, None, [])

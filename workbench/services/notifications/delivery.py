@@ -12,10 +12,11 @@ import json
 import logging
 import os
 import signal
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from tempfile import TemporaryFile
 from typing import Literal
 
 from workbench.definition_files.secret_sources import resolve
@@ -166,6 +167,8 @@ async def _post(ctx: Ctx, told: Notification) -> None:
     """
     import httpx2
 
+    from workbench.client.http import TRUST_IT, distrust
+
     settings = ctx.settings
     if not settings.notify_webhook:
         raise Unavailable("NOTIFY_UNSET", "The webhook was taken out of the settings before the message was sent.")
@@ -181,6 +184,9 @@ async def _post(ctx: Ctx, told: Notification) -> None:
     except TimeoutError:
         raise _unreachable(f"did not answer within {settings.notify_seconds:g} s") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:  # its text may have the address
+        if why := distrust(error):
+            text = f"Your webhook's certificate is not trusted: {why}. {TRUST_IT}"
+            raise Unavailable("WEBHOOK_UNREACHABLE", text) from None
         raise _unreachable(f"could not be reached ({type(error).__name__})") from None
     if status >= SERVER_ERROR or status == TOO_MANY:
         raise _unreachable(f"answered {status}")
@@ -215,21 +221,24 @@ async def _run(ctx: Ctx, told: Notification) -> None:
     content = json.dumps(message(told, settings.project.name)).encode()
     env = {**os.environ, "WORKBENCH_MESSAGE": told.sentence}
     try:
-        process = await asyncio.create_subprocess_exec(
-            *settings.notify_command,
-            stdin=PIPE,
-            stdout=DEVNULL,
-            stderr=DEVNULL,
-            cwd=settings.project,
-            env=env,
-            start_new_session=True,
-        )
+        with TemporaryFile() as given:  # not a pipe, which breaks if the command does not read it
+            given.write(content)
+            given.seek(0)
+            process = await asyncio.create_subprocess_exec(
+                *settings.notify_command,
+                stdin=given,
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+                cwd=settings.project,
+                env=env,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no command"
         raise _command_failed(f"cannot be started: {reason}") from None
     try:
         async with asyncio.timeout(settings.notify_seconds):
-            await process.communicate(content)
+            await process.wait()
     except BaseException as error:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

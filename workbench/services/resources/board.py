@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from asyncio import to_thread
 from collections.abc import Collection, Iterator
 from typing import ClassVar
 
@@ -13,10 +14,12 @@ from workbench.rules.secrets.executed import GivenText
 from workbench.services.resources import leases, machine
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
+from workbench.trust.withheld import set_but_not_trusted
 
 SQL = beside(__file__)
 
 SHOWN_TASKS = 500
+NONE = "there is none, and tasks need it"
 
 
 class ResourceHolder(Wire):
@@ -103,7 +106,13 @@ async def list_resources(ctx: Ctx) -> Resources:
             shown += _resources(tx, ctx, on, of_it, named)
         return Resources(resources=shown, waiting=waiting)
 
-    return await ctx.read(question)
+    found = await ctx.read(question)
+    if not any(one.problem == NONE for one in found.resources):
+        return found
+    stated = await to_thread(set_but_not_trusted, ctx.settings.project, "resources")
+    problem = f"{NONE}.{stated}" if stated else NONE
+    shown = [one.model_copy(update={"problem": problem}) if one.problem == NONE else one for one in found.resources]
+    return found.model_copy(update={"resources": shown})
 
 
 def _is_among(on: str | None, where: list[str | None]) -> bool:
@@ -138,7 +147,7 @@ def _resources(
     wanted = {name for needs in waiting.values() for name in needs.amounts} | {
         GPU for needs in waiting.values() if needs.gpu
     }
-    nothing = {"device": "", "amount": 0, "vram": None, "problem": "there is none, and tasks need it"}
+    nothing = {"device": "", "amount": 0, "vram": None, "problem": NONE}
     rows += [{"name": name, **nothing} for name in sorted(wanted.difference(named)) if not machine.is_far(on)]
     held_only = sorted(holders.keys() - {(row["name"], row["device"]) for row in rows})
     gone = {"amount": 0, "vram": None, "problem": "it is gone, and still held"}

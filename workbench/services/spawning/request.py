@@ -14,7 +14,7 @@ from pydantic import Field, WithJsonSchema
 
 from workbench.definition_files import Snapshot
 from workbench.drivers import Fit
-from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Conflict, Hint, Unavailable, WorkbenchError
 from workbench.model import Int64, Json
 from workbench.ops import Ctx
 from workbench.ops.duties import recovers
@@ -190,7 +190,8 @@ async def check_profile(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot | No
     if lacks := profiles.missing(profile, fit):
         raise Unavailable(
             "PROFILE_UNAVAILABLE",
-            f"The profile {profile.name} needs {', '.join(lacks)}, which is not installed or set here.",
+            f"The profile {profile.name} needs {', '.join(lacks)}, which is not here. Install or set it.",
+            Hint("list_profiles", "{} lists the others."),
             needs=lacks,
         )
     wants = any("{function}" in part for part in profile.command or ())

@@ -295,8 +295,8 @@ def note_on_needs(tx: Reader, ids: Sequence[int]) -> str | None:
     waits = "waits" if len(absent) == 1 else "wait"
     return (
         f"NEEDS_UNMET: {named_tasks(list(absent))} {waits} for what is not there: {next(iter(absent.values()))}. "
-        'Say what there is in [resources] of the settings (`gpus = "all"` lends the GPUs of this machine), or change '
-        "what it needs."
+        'Say what there is in [resources] of the settings (`gpus = "all"` lends the GPUs of this machine), which count '
+        "in a project once you trust them, or change what it needs."
     )
 
 
