@@ -14,6 +14,7 @@ from tests.conftest import admitted, git
 from workbench.app import Workbench
 from workbench.execution.carry_out import only_one
 from workbench.state.settings import Settings
+from workbench.state.settings_file import settings_path
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
@@ -227,8 +228,10 @@ def test_what_a_plan_does_not_get_is_said_and_of_its_ended_agents_only_the_newes
 ) -> None:
     task = "{name: a, title: A, persona: implementer, worktree: one, run: exit 1, max_retries: 0}"
     plan.write_text(f"plan: tidy\ninclude: [.env]\ntasks: [{task}]\n")
+    settings_path(repository).write_text('setup = "true"\n')
     for _ in range(2):
         ran = run("run", str(plan))
+        assert "Not used, because you have not trusted it: .aiswarm/settings.toml (setup). `workbench trust`" in ran.err
         assert ran.status == 1
         assert "The workplace of the plan (include) opens no more than your settings do" in ran.err
         assert "The key include of the plan is not used, because you have not trusted it." in ran.out

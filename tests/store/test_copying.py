@@ -135,7 +135,14 @@ def test_a_copy_that_is_cut_off_leaves_nothing_and_is_made_again(
         with postgres_server.connect(name) as db:
             assert db.execute("SELECT count(*) FROM events").fetchone() == (0,)
         assert all(row.is_equal for row in copying.copy_to_postgres(filled, address))
-        refused("COPY_NOT_EMPTY", copying.copy_to_postgres, filled, address)
+        assert all(row.is_equal for row in copying.copy_to_postgres(filled, address)), "nobody may have noted the first"
+        with postgres_server.connect(name) as db:
+            db.execute("UPDATE contexts SET title = 'Orcas' WHERE id = 'two'")
+            latest = "DELETE FROM migration_history WHERE id = (SELECT MAX(id) FROM migration_history)"
+            refused("COPY_NOT_EMPTY", copying.copy_to_postgres, filled, address)
+            db.execute(latest)
+            refused("PROJECT_OUTDATED", copying.copy_to_postgres, filled, address)
+            assert db.execute(latest).rowcount == 1, "what an older Workbench has made is not migrated"
 
 
 def test_a_store_that_is_open_is_not_copied(filled: Path, postgres_server: PostgresServer, tmp_path: Path) -> None:

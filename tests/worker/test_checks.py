@@ -118,7 +118,7 @@ async def test_a_check_that_hangs_floods_or_writes_what_it_should_not_has_failed
             'echo \'{"metrics": {"a": "b"}}\' > $WORKBENCH_RESULT',
             "has passed, but not with its result.\nThe result file",
         ),
-        ('echo \'{"metrics": {"\\ud800": 1}}\' > $WORKBENCH_RESULT', "surrogates not allowed"),
+        ('echo \'{"metrics": {"\\ud800": 1}}\' > $WORKBENCH_RESULT', "half of a character"),
         ("echo '[' > $WORKBENCH_RESULT", "The result file cannot be used"),
         ("ln -s /etc/passwd $WORKBENCH_RESULT", "The result file cannot be used"),
         ("no-such-program", "not found"),

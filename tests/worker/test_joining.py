@@ -10,6 +10,7 @@ import shutil
 import signal
 import stat
 import sys
+import time
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -376,8 +377,13 @@ async def test_who_may_not_join_is_told_what_to_do(
     await given.refuses("BAD_FUNCTION", join(request_of(url, profile="python"), on_disk / "python"))
     assert "--server" in typed("worker", "--directory", str(on_disk)).err
     first = await join(request_of(url), on_disk)
+    old, new = (Settings(project=on_disk).agent_sessions / name for name in "12")
+    for conversation, days in ((old, 31), (new, 29)):
+        conversation.mkdir(parents=True)
+        os.utime(conversation, (at := time.time() - days * 86_400, at))
     await served.workbench.call("revoke_agent", agent_id=first.agent_id)
     assert (await join(request_of(url), on_disk)).agent_id != first.agent_id
+    assert (old.exists(), new.exists()) == (False, True)
     await served.workbench.call("remove_machine", name="gpu")
     await given.refuses("INVALID_TOKEN", join(request_of(url), on_disk))
 

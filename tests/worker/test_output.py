@@ -85,7 +85,7 @@ async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, ou
         ("""echo '{"artifacts": "a"}' > $WORKBENCH_RESULT""", "artifacts is not a list of names"),
         ("""echo '{"artifacts": [1]}' > $WORKBENCH_RESULT""", "artifacts is not a list of names"),
         ("""echo '{"artifacts": [""]}' > $WORKBENCH_RESULT""", "artifacts is not a list of names"),
-        (r"""echo '{"result": "\\ud800"}' > $WORKBENCH_RESULT""", "surrogates not allowed"),
+        (r"""echo '{"result": "\\ud800"}' > $WORKBENCH_RESULT""", "half of a character"),
         (r"printf '\377' > $WORKBENCH_RESULT", "can't decode"),
         ("head -c 100000 /dev/zero | tr '\\0' '[' > $WORKBENCH_RESULT", ""),
         ("truncate -s 10000001 $WORKBENCH_RESULT", "it has more than 10,000,000 bytes"),

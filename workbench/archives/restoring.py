@@ -33,7 +33,7 @@ from workbench.state.database_note import DatabaseNote
 from workbench.state.restore_note import PLACE, RestoreNote, unfinished
 from workbench.state.settings import Settings
 from workbench.store.backups import hold_closed, new_aside, put
-from workbench.store.copying import compare_stores, copy_to_postgres, hash_tables
+from workbench.store.copying import copy_to_postgres, hash_tables
 from workbench.store.examination import read_only
 from workbench.store.mark import mark_of, read_mark
 from workbench.store.migrate import migrate, scripts
@@ -202,19 +202,14 @@ def _sync_places(work: _Work, top: Path, here: Settings, aside: Path | None) -> 
 
 
 def _copy_to_database(work: _Work, settings: Settings) -> None:
-    """Copy the store to the empty database of the settings, if any; one that has exactly this store is as good.
+    """Copy the store to the empty database of the settings, if any.
 
     Raises:
         WorkbenchError: see `copy_to_postgres`.
     """
     if settings.database_url is None:
         return
-    store, address = work.unpacked / STORE, settings.database_url.conninfo
-    try:
-        copy_to_postgres(store, address)
-    except Conflict as error:
-        if error.code != "COPY_NOT_EMPTY" or not all(table.is_equal for table in compare_stores(store, address)):
-            raise
+    copy_to_postgres(work.unpacked / STORE, settings.database_url.conninfo)
 
 
 def _move_entries(new: Path, top: Path) -> None:

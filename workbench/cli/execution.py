@@ -121,10 +121,13 @@ def _carried_out(
     from workbench.rules.budgets import parse
     from workbench.rules.execution import Integrate, as_text, parse_staff
     from workbench.shells.meanwhile import connected
+    from workbench.trust.withheld import notice
 
     limits = None if budget is None else parse(budget)
     crew, is_over = parse_staff(staff) if staff else (), _when(until)
     client.create_project()
+    if untrusted := notice(client.settings.project):
+        click.echo(untrusted, err=True)
     with connected(client.settings) as call, _noting_end(call, plan if scheduled else None) as note:
         name, text = (plan, None) if scheduled else _named(call, plan)  # a file of that name may be anyone's
         with only_one(client.settings, name):

@@ -215,13 +215,13 @@ class _Agent:
         start = self._start
         here = ServerFile(Path(start.server_file)).load().info
         try:
-            nonce = self._ask_worker(address, self._remote.nonce_at, start.server)
+            nonce, why = self._ask_worker(address, self._remote.server_at, start.server)
             if here is None or nonce != here.nonce:
-                found = "nobody" if nonce is None else "another server"
                 raise Unavailable(
                     "NO_SERVER",
-                    f"The Dask worker {address} does not reach this server at {start.server}: {found} answers. Open "
-                    f"the way there, and name its end in [machines.{start.machine}], as server; then restart it.",
+                    f"The Dask worker {address} does not reach this server at {start.server}: "
+                    f"{(why or 'another server answers').rstrip('.')}. Open the way there, and name its end in "
+                    f"[machines.{start.machine}], as server; then restart the agent.",
                 )
             self._ask_worker(address, self._remote.give, self._task, self._remote.Token(start.token))
         except _Silent:

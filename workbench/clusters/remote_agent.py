@@ -23,6 +23,7 @@ from distributed import Worker, get_worker, secede
 
 from workbench.client import HttpClient
 from workbench.clusters.dask import is_wanted
+from workbench.errors import WorkbenchError
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark
 from workbench.state.home import home
 
@@ -188,14 +189,16 @@ def work(start: RemoteStart) -> None:
         del agents[start.task]
 
 
-async def nonce_at(url: str) -> str | None:
-    """Called in one worker: the nonce of the server that it reaches at an address; None: none answers.
-
-    Raises:
-        BadInput: ``BAD_URL``.
-    """
-    async with HttpClient(url) as client:
-        return await client.nonce()
+async def server_at(url: str) -> tuple[str | None, str]:
+    """Called in one worker: the nonce of the server that it reaches at an address, or why it reaches none."""
+    try:
+        async with HttpClient(url) as client:
+            if nonce := await client.nonce():
+                return nonce, ""
+            await client.call("whoami")
+    except WorkbenchError as error:
+        return None, error.details.get("reason") or f"{error.code}: {error.message}"
+    return None, "another program answers"
 
 
 def give(task: str, token: Token, dask_worker: Worker) -> None:

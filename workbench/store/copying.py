@@ -82,7 +82,7 @@ class ComparedTable:
 
 
 def copy_to_postgres(store: Path, address: str) -> list[ComparedTable]:
-    """Copy a store from SQLite to an empty database of PostgreSQL. Blocks.
+    """Copy a store from SQLite to an empty database of PostgreSQL, unless that has a copy with equal rows. Blocks.
 
     Args:
         address: see `postgres.open_store`.
@@ -95,11 +95,13 @@ def copy_to_postgres(store: Path, address: str) -> list[ComparedTable]:
     def copy_from(source: SqliteContents) -> list[ComparedTable]:
         with _opened(address) as database:
             _require_unused(database)
+            if _last_event(database):  # it stays as it is, whosever it is
+                require_current(database, "The store in the database")
             migrate(database, scripts(), wall_clock())
             with database.alone():
                 _require_unused(database)
-                _require_empty(database)
-                return copy(source, PostgresContents(database))
+                target = PostgresContents(database)
+                return _compared_again(source, target, database) or copy(source, target)
 
     return _with_sqlite(store, copy_from)
 
@@ -295,11 +297,26 @@ def _require_unused(database: PostgresConnection) -> None:
         )
 
 
-def _require_empty(database: PostgresConnection) -> None:
-    ((last,),) = database.query(SQL.last_event)
-    if last:
-        raise Conflict(
-            "COPY_NOT_EMPTY",
-            f"The database already has a store, with events up to {last:,}. Copy to an empty database: `createdb` "
-            "makes one.",
-        )
+def _compared_again(source: Contents, target: Contents, database: PostgresConnection) -> list[ComparedTable] | None:
+    """The tables of a copy that was made before, and cut off after that; None if the database is empty.
+
+    Raises:
+        Conflict: ``COPY_NOT_EMPTY``: it has another store.
+    """
+    last = _last_event(database)
+    if not last:
+        return None
+    if last == source.last_ids().get("events"):
+        compared = compare(source, target)
+        if all(table.is_equal for table in compared):
+            return compared
+    raise Conflict(
+        "COPY_NOT_EMPTY",
+        f"The database already has a store, with events up to {last:,}. Copy to an empty database: `createdb` makes "
+        "one.",
+    )
+
+
+def _last_event(database: PostgresConnection) -> int:
+    rows = database.query(SQL.last_event)
+    return int(rows[0][0]) if rows else 0

@@ -41,6 +41,18 @@ def test_a_value_that_is_not_safe_json_is_refused(value: Any) -> None:
         json_safety.check(value)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *((text, "a number that is NaN or infinite") for text in ('{"loss": NaN}', "[-Infinity]", "[1e999]")),
+        (r'["\ud800"]', "half of a character"),
+    ],
+)
+def test_what_json_does_not_have_is_named(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"it contains {said}"):
+        json_safety.decode(text)
+
+
 def test_the_deepest_value_allowed_passes_and_what_contains_itself_does_not() -> None:
     deepest = nested(json_safety.DEPTH_LIMIT)
     for value in (deepest, {"ö": ["🐧", None, True, 1.5, 10**40]}, "what looks like one: \\u0000", ["{[" * 100]):

@@ -83,6 +83,10 @@ def check(value: Any) -> None:
         raise ValueError(str(error)) from None
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
+    except UnicodeEncodeError:
+        raise ValueError("it contains half of a character (a lone surrogate), which cannot be stored") from None
+    except ValueError:
+        raise ValueError("it contains a number that is NaN or infinite, which JSON does not have") from None
     if text.count("{") + text.count("[") > DEPTH_LIMIT and _nests_too_deep(value):
         raise ValueError(_TOO_DEEP)
     if "\\u0000" in text and _has_nul(value):

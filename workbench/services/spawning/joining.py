@@ -46,6 +46,7 @@ from workbench.state.settings import Settings
 from workbench.system import atomic_file, file_lock
 from workbench.worker.api import RETRY_SECONDS
 from workbench.worker.elsewhere import BranchCopy, bundles_of, check_out
+from workbench.worker.sessions import DAY, forget_before
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 MOST_WORKERS = 1_000
@@ -172,6 +173,8 @@ async def join(request: JoinRequest, place: Path) -> Joined:
         profile = Profile.model_validate(terms["profile"])
         _require_programs(profile, terms["models"])
         _make_private(settings.scratch)
+        forget = time.time() - settings.keep_attempts_days * DAY  # nobody tells this machine that a task has ended
+        await asyncio.to_thread(forget_before, settings.agent_sessions, forget)
         repository = await asyncio.to_thread(Repository.create, place, terms["object_format"])
         copy = BranchCopy(
             api.call,

@@ -27,6 +27,7 @@ from workbench.trust.withheld import included
 TOLD = (
     *("heartbeat_seconds", "terminate_grace_seconds", "finish_grace_seconds", "max_import_bytes"),
     *("max_agent_session_bytes", "agent_silence_seconds", "max_result_bytes", "max_frame_bytes"),
+    "keep_attempts_days",
 )
 """The settings of the project that a worker keeps wherever it is."""
 MOST_SHOWN = 5
