@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import Refused
+from workbench.errors import Refused, WorkbenchError
 from workbench.model import Level, Micros, Wire, __version__
 from workbench.ops import Ctx, op
 from workbench.present.inert import inert_line
@@ -121,9 +121,12 @@ async def worker_terms(
 
 async def _stays(ctx: Ctx, branch: str, place: Workplace) -> Iterator[str]:
     """Coded lines about what a worktree elsewhere does not have."""
-    repository = await ctx.local.repositories.open()
-    commit = await to_thread(repository.commit, branch)
-    contents, submodules = await to_thread(repository.beside_bundles, commit)
+    try:
+        repository = await ctx.local.repositories.open()
+        commit = await to_thread(repository.commit, branch)
+        contents, submodules = await to_thread(repository.beside_bundles, commit)
+    except WorkbenchError:  # the worker meets it when it takes the branch
+        contents, submodules = [], []
     files = [*place.include, *await to_thread(included, ctx.settings.project)]
     lacks = {
         "LFS_STAYS": (contents, "The contents of files of Git LFS {} are not sent: there are pointers in their place."),
