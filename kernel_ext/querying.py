@@ -83,8 +83,8 @@ class Querying:
             files: let the query read and write files, and load extensions.
             frames: DataFrames and values by name; by default the variables of the calling function and module.
             as_: the library of the answer: pandas, polars, or arrow.
-            projects: roots of other projects by name: with `{"other": "../b"}` a query can use `other.tasks`. They are
-                only read. By default those of the last query.
+            projects: roots of other projects, or files of exports, by name: with `{"other": "../b"}` a query can use
+                `other.tasks`. They are only read. By default those of the last query.
             values: those of parameters: `persona="tester"` for `$persona` in the query. Others are variables of yours.
 
         Raises:

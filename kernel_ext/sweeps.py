@@ -39,8 +39,6 @@ _OPTIONS = {
     "--retry-failed": "retry_failed=True",
     "--changed": "changed=True",
     "--kernel python3": 'kernel="python3"',
-    "--dask local": 'dask="local"',
-    "leave out --dask": "leave out dask",
 }
 
 

@@ -286,6 +286,7 @@ def test_the_first_five_minutes_end_with_a_merge(kernel: Kernel, repository: Pat
             printed = kernel.run(block.code)
         else:
             run_commands(block.commands, repository)
+    assert "1 attempt at 1 task by 1 agent" in printed  # the report
     assert "Workbench is stopped." in printed
     assert "unused.py" in (repository / "LINES.txt").read_text()
 

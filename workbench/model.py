@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 MICROSECOND = 1
 SECOND = 1_000_000
@@ -47,6 +47,20 @@ def _day(text: str) -> str:
 
 Day = Annotated[str, AfterValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
 """A day of the calendar, as in ISO 8601."""
+
+
+END_OF_TIMES = 253_402_300_799
+"""The last second of the year 9999, since the epoch: no later time can be written."""
+
+
+def _moment(at: datetime) -> datetime:
+    if 0 <= at.timestamp() < END_OF_TIMES:
+        return at
+    raise ValueError("must be between 1970 and 9999")
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_moment)]
+"""A time that can be stored, in microseconds since the epoch, and shown."""
 
 
 LARGEST_INT = 2**63 - 1

@@ -31,7 +31,7 @@ _OPTIONS = (
         dest="projects",
         metavar="NAME=DIRECTORY",
         action="append",
-        help="use another project too, as NAME.tasks, NAME.events, …; it is only read; repeatable",
+        help="use another project too, or files of an export, as NAME.tasks, NAME.events, …; only read; repeatable",
     ),
     argument(
         "--chart",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import closing, suppress
@@ -15,7 +16,7 @@ import pytest
 
 from tests import given
 from tests.analytics.conftest import content
-from tests.conftest import Clock
+from tests.conftest import Admit, Clock
 from tests.postgres import NewServer, PostgresServer
 from tests.small_disk import fill, small_disk
 from workbench.analytics import first_load as first_load_module
@@ -70,6 +71,14 @@ async def everything(live: Live, workbench: Workbench) -> dict[str, list[Any]]:
     return content(live, await refresh(live, workbench.store))
 
 
+SECRET = "sk-ant-api03-" + "Zx9" * 20
+ASK = Query(
+    "ask",
+    "INSERT INTO attempt_checks (task_id, attempt, check_stated, commit_hash, state, asked_at, ending) "
+    "SELECT id, 1, check_stated, '', 'waiting', 0, '{}' FROM tasks WHERE id = :id",
+)
+
+
 async def expected(workbench: Workbench) -> dict[str, list[Any]]:
     """The tables, read without a child process."""
     return content(Live(), await workbench.store.read(lambda tx: read_update(tx, START)))
@@ -89,6 +98,20 @@ def children() -> list[psutil.Process]:
             if {EXPORTING, COPYING} & {*process.cmdline()}:
                 found.append(process)
     return found
+
+
+async def test_a_secret_in_a_title_or_a_check_is_masked_however_it_is_copied(
+    workbench: Workbench, admit: Admit, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both are as they were given in the store, whose other texts are masked there."""
+    task = await given.task(workbench, f"Use {SECRET}", check=["curl", "--token", SECRET])
+    await given.claim(workbench, await admit("ada"), task)
+    await workbench.store.write(lambda tx: tx.run(ASK, id=task))
+    for found in (await everything(Live(), workbench), await expected(workbench)):
+        shown = [found["raw_tasks"][-1][1], json.loads(found["raw_checks"][0][2])]
+        assert shown == ["Use ••••••", ["curl", "--token", "••••••"]]
+        assert SECRET not in str(found)
+    assert caplog.text == ""
 
 
 async def test_a_load_through_a_child_process_equals_a_full_read_and_is_followed(

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import view
+from tests.browser.desk_lab import resize, view
 from tests.services.tools.conftest import READING, Shelf
 from workbench.ops import Ctx
 from workbench.services.tools import catalogue
@@ -101,6 +101,11 @@ def test_a_tool_that_needs_permission_is_allowed_where_it_was_called(desk: BareD
     expect(pane.get_by_role("button", name=re.compile("^create_task"))).to_contain_text("waits for you")
     question = pane.get_by_role("listitem", name="create_task", exact=True)
     expect(question).to_contain_text('"persona_id": "tester"')
+    expect(desk.element.locator(".wb-conversations")).to_contain_text("waits for you")
+    resize(desk.element, 1100)
+    assert (
+        question.locator(".wb-card-body").evaluate("e => e.offsetWidth") > 400
+    )  # the buttons are below what they decide
     assert desk.host.call("list_tasks")["tasks"] == []
     question.get_by_role("button", name="Allow once: create_task").click()
     expect(pane).to_contain_text("It is planned.")

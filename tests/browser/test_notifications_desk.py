@@ -69,9 +69,11 @@ def test_jupyterlab_tells_once_of_all_that_waits_and_not_again_after_a_reload_or
     expect(toasts(page)).to_have_text(re.compile("Question 4 waits for you: registration of zoe"), timeout=60_000)
 
 
-def test_what_an_agent_wrote_is_text_in_a_notification(open_desk: OpenDesk, project: Project, page: Page) -> None:
+def test_a_notification_has_what_an_agent_wrote_as_text_and_leads_to_the_panel(
+    open_desk: OpenDesk, project: Project, page: Page
+) -> None:
     digest_after(project, 0)
-    open_desk()
+    desk = open_desk(*["1"] * 40)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     project.call("register", name="ada", persona_id="planner")
@@ -85,6 +87,11 @@ def test_what_an_agent_wrote_is_text_in_a_notification(open_desk: OpenDesk, proj
     expect(failed).to_contain_text('<img src=x onerror="alert(')
     expect(failed.locator("img, a")).to_have_count(0)
     assert not [url for url in asked if ":9/" in url]
+    run(page, 41)
+    command(page, "notebook:run-cell-and-select-next")  # the end of the notebook is in view then
+    expect(desk).not_to_be_in_viewport()
+    failed.get_by_role("button", name="Show the panel").click()
+    expect(desk).to_be_in_viewport()
 
 
 def test_the_desktop_shows_it_after_the_persons_choice_which_is_kept(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Ran, git, typed
+from workbench.cli.backups import NOT_ARCHIVED
 from workbench.state.settings import Settings
 
 Type = Callable[..., Ran]
@@ -74,6 +75,9 @@ PLANTED = {
 }
 """Files with secrets, which are in no archive."""
 
+UNNAMEABLE = ("a\\b", "caf\udce9")
+"""Files of discarded work whose names no archive can have."""
+
 
 @pytest.fixture
 def archive(run: Type, penguins: Path, migrated: Settings, tmp_path: Path) -> Path:
@@ -93,8 +97,10 @@ def archive(run: Type, penguins: Path, migrated: Settings, tmp_path: Path) -> Pa
     for name, text in PLANTED.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
+    for name in UNNAMEABLE:
+        (home / "trash" / name).write_text("left by an agent")
     told = run("backup", str(tmp_path / "project.archive"))
     assert (told.status, told.err) == (0, "")
-    left_out = "agents/keyed.md, profiles/keyed.yaml, mcp.json"
-    assert f"Left out, since they may hold secrets: {left_out}." in told.out
+    left_out = "agents/keyed.md, profiles/keyed.yaml, mcp.json, trash/a\\b, trash/caf\\udce9"
+    assert f"Left out, {NOT_ARCHIVED}: {left_out}." in told.out
     return tmp_path / "project.archive"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 import stat
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,26 @@ def secrets_in(archive: Path, home: Path) -> list[str]:
     ]
 
 
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The inodes of what this process has waited for until it was on the disk."""
+    inodes, fsync = set[int](), os.fsync
+
+    def noted(descriptor: int) -> None:
+        fsync(descriptor)
+        inodes.add(os.fstat(descriptor).st_ino)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    return inodes
+
+
+def lost_in_a_power_cut(paths: Iterable[Path], synced: set[int]) -> list[Path]:
+    """The files that are not certain to be on the disk, or whose names are not."""
+    return [path for path in paths if not {path.stat().st_ino, path.parent.stat().st_ino} <= synced]
+
+
 def test_an_archive_becomes_the_same_project_in_an_empty_directory(
+    synced: set[int],
     archive: Path,
     run: Type,
     migrated: Settings,
@@ -74,7 +94,10 @@ def test_an_archive_becomes_the_same_project_in_an_empty_directory(
     monkeypatch.setenv("WORKBENCH_PROJECT", str(place))
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
     assert not secrets_in(archive, migrated.home)
+    assert lost_in_a_power_cut([archive], synced) == []
     data(run("--json", "restore", str(archive)))
+    brought = [*(place / ".aiswarm" / name for name in ARCHIVED), place / "README.md", *(place / ".git").rglob("*")]
+    assert lost_in_a_power_cut([*brought, place / ".aiswarm" / "agents", place / ".git"], synced) == []
     restored = Settings.load(place)
     (tmp_path / "before").mkdir()
     (tmp_path / "after").mkdir()
@@ -89,7 +112,7 @@ def test_an_archive_becomes_the_same_project_in_an_empty_directory(
 
 @pytest.mark.sqlite("replaces the store's file")
 def test_an_archive_takes_the_place_of_the_state_of_its_own_project(
-    archive: Path, run: Type, migrated: Settings
+    archive: Path, run: Type, migrated: Settings, synced: set[int]
 ) -> None:
     root = migrated.project
     assert run("cancel", "1").status == 0
@@ -101,6 +124,9 @@ def test_an_archive_takes_the_place_of_the_state_of_its_own_project(
     assert code(run("restore", str(archive))) == "NOT_CONFIRMED"
     done = data(run("--json", "restore", str(archive), "--yes"))
     aside = Path(done["aside"])
+    put = [migrated.home / "logs" / "worker.log", migrated.database, aside]
+    assert lost_in_a_power_cut(put, synced) == []
+    assert {path.stat().st_ino for path in (aside, aside / "logs")} <= synced
     assert ((aside / "logs" / "worker.log").read_text(), (aside / "coordination.db").read_bytes()) == (
         "newer",
         b"X" * 100,

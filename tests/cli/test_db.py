@@ -56,13 +56,6 @@ def test_a_server_for_trying_out_starts_answers_its_person_alone_and_stops(run: 
     assert "No server was running" in run("db", "down", "--data", str(place)).out
 
 
-def test_a_server_that_is_started_is_new_enough_for_a_store() -> None:
-    pytest.importorskip("psycopg")
-    from workbench.store.postgres_connection import OLDEST
-
-    assert own_server.MINIMUM_MAJOR == OLDEST
-
-
 def test_a_lost_password_is_replaced(run: Type, place: Path) -> None:
     psycopg = pytest.importorskip("psycopg")
     run("db", "up", "--data", str(place))

@@ -14,20 +14,20 @@ from tests import given
 from tests.conftest import Served
 from workbench.client import Agent, HttpClient, McpClient
 from workbench.client.discovery import RunningServer, find_server, is_running
-from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Unauthenticated, Unavailable, WorkbenchError
 from workbench.state.server_file import ServerFile
 
 pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def answering(body: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
+async def answering(body: bytes, status: str = "200 OK") -> AsyncIterator[tuple[str, list[bytes]]]:
     """Another program, which answers every request with the same body; its address, and the requests it got."""
     requests: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         requests.append(await reader.readuntil(b"\r\n\r\n"))
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
         await writer.drain()
         writer.close()
@@ -77,11 +77,31 @@ async def test_any_bad_answer_over_mcp_is_a_coded_error(body: Any) -> None:
                 await client.call("ping")
 
 
-@pytest.mark.parametrize("url", ["", "nowhere", "http://", "http://[::1", "http://h:99999", "http://h:0", "ftp://x"])
+BAD = ["", "nowhere", "http://", "http://[::1", "http://h:99999", "http://h:0", "ftp://x", "http://h h", "http://h?a=b"]
+
+
+@pytest.mark.parametrize("url", [*BAD, "http://ada:pw@h"])
 @pytest.mark.parametrize("client", [HttpClient, McpClient, Agent])
 def test_an_invalid_address_is_a_coded_error(url: str, client: Callable[[str], Any]) -> None:
-    with pytest.raises(BadInput, match="BAD_URL"):
+    with pytest.raises(BadInput, match="BAD_URL") as caught:
         client(url)
+    assert "pw" not in caught.value.message
+
+
+async def test_a_token_that_no_header_can_have_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    for token in ("\ufeffwba_x", "wba_x\nwba_y", "# mine wba_x"):
+        with pytest.raises(Unauthenticated, match="INVALID_TOKEN") as caught:
+            HttpClient("http://127.0.0.1:1", token)
+        assert "wba_x" not in caught.value.message
+    monkeypatch.setenv("WORKBENCH_ACCESS_TOKEN", "wbs_ü")
+    with pytest.raises(Unauthenticated, match="WORKBENCH_ACCESS_TOKEN"):
+        HttpClient("http://127.0.0.1:1")
+
+
+async def test_a_program_that_is_no_workbench_is_told_from_a_server_that_is_away() -> None:
+    async with answering(b"<html>", "301 Moved\r\nLocation: https://lab/?key=1") as (url, _), HttpClient(url) as client:
+        error = await given.refuses("NO_SERVER", client.call("ping"))
+    assert "another program (HTTP status 301, which sends to https://lab/)" in error.message
 
 
 async def test_arguments_that_are_not_json_are_refused_before_they_are_sent(served: Served) -> None:

@@ -15,6 +15,7 @@ from tests import given
 from tests.conftest import Served
 from tests.sweeps.conftest import opened
 from workbench.clusters import slurm
+from workbench.clusters.over_dask import DaskStart
 from workbench.state.machine import SlurmMachine
 from workbench.state.settings import Settings
 
@@ -100,6 +101,16 @@ def test_a_sweep_is_executed_by_jobs_that_are_submitted_and_ended(stand_in: Path
     assert "#SBATCH -p gpu" in script
     assert "#SBATCH --cpus-per-task=1" in script
     assert "tls://" in script
+
+
+@pytest.mark.long
+@UNCLOSED
+def test_an_agent_has_one_job_of_its_own(stand_in: Path) -> None:
+    described = SlurmMachine.model_validate(HPC | {"jobs": 3}).model_dump()
+    start = DaskStart("hpc", described, "http://127.0.0.1:9", "", "", "", "", {}, "")
+    with start.connected() as client:
+        assert len(client.cluster.worker_spec) == 1
+    assert (stand_in / "job.sh").exists()
 
 
 @UNCLOSED

@@ -221,9 +221,9 @@ REQUIRED = {
 """The same of the operations that require a capability, and their service."""
 OF_ITSELF = {
     *("register", "register_agent", "registration_status", "ping", "deregister_agent"),
-    *("enlist_elsewhere", "worker_terms"),
+    *("enlist_elsewhere", "worker_terms", "send_process_log"),
 }
-"""What anyone may do to enter, by a machine's token too, and every agent to leave."""
+"""What anyone may do to enter, by a machine's token too, and tell of its process, and every agent to leave."""
 
 
 def test_no_operation_is_open_to_more_callers_than_its_service_permits() -> None:

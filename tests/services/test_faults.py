@@ -97,7 +97,11 @@ async def test_references_of_no_attempt_and_kept_work_without_one_are_mended(
         broken.write_text(GONE + "\n")
     git("update-ref", "refs/workbench/links/other", stray, cwd=repository)
     ref = "refs/workbench/attempts"
-    dangling = [f"{ref}/98/1", "refs/workbench/links/lost", f"{ref}/99/1"]
+    git("update-ref", f"{ref}/1/1", here, cwd=repository)
+    for name, text in (("97/1", "\0" * 41), ("1/1", "")):  # of kept work, too
+        (broken := repository / ".git" / ref / name).parent.mkdir(exist_ok=True)
+        broken.write_text(text)
+    dangling = [f"{ref}/1/1", f"{ref}/97/1", f"{ref}/98/1", "refs/workbench/links/lost", f"{ref}/99/1"]
     expected = [("ref_dangling", name) for name in dangling] + [("work_lost", f"{ref}/{n}/1") for n in (1, 2)]
     assert await faults(workbench) == expected
     await mend_all(workbench)

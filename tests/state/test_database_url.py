@@ -30,6 +30,7 @@ ADDRESSES = {
     "postgresql://": "postgresql://",
     f"host=db.lab port=5433 dbname = work user=ada password={PASSWORD}": "postgresql://ada@db.lab:5433/work",
     r"dbname='my work' user=ada password='it\'s \\ secret'": "postgresql://ada@/my%20work",
+    "dbname=work user=ada password=it's": "postgresql://ada@/work",
     f"host=one,two port=5432 dbname=work sslkey=/k sslpassword={PASSWORD}": (
         "postgresql://one:5432,two:5432/work?sslkey=/k"
     ),
@@ -78,6 +79,7 @@ def test_a_wrong_address_is_refused_and_not_repeated(
     error = refused("BAD_SETTINGS", Settings, project=tmp_path)
     assert f"{own}, line 1, database_url: " in error.message
     assert PASSWORD not in error.message
+    assert "Value error" not in error.message
 
 
 def test_nothing_shows_the_password_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

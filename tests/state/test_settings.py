@@ -290,3 +290,11 @@ def test_a_directory_that_was_removed_under_the_program_is_a_coded_error(tmp_pat
     )
     ran = subprocess.run([sys.executable, "-c", code, str(tmp_path / "gone")], capture_output=True, text=True)
     assert "BadInput: NOT_A_DIRECTORY: The current directory" in ran.stderr
+
+
+@pytest.mark.parametrize("text", ["inf", "1e300", "99999999999"])
+def test_a_time_without_an_end_is_a_century(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("WORKBENCH_KEEP_EVENTS_DAYS", text)
+    monkeypatch.setenv("WORKBENCH_LEASE_SECONDS", text)
+    settings = Settings(project=tmp_path)
+    assert settings.keep_events_days * 86_400 == settings.lease_seconds == 3_155_760_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.postgres import PostgresServer
 from workbench.store import copying
 from workbench.store.contents import Rows, SqliteContents
 from workbench.store.opening import open_store
+from workbench.store.postgres_connection import Connector
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
 
@@ -60,6 +62,18 @@ def filled(tmp_path: Path, empty_store: Path) -> Path:
         )
         db.commit()
     return path
+
+
+def test_a_connection_that_ends_meanwhile_does_not_stop_a_comparison(
+    filled: Path, postgres_server: PostgresServer
+) -> None:
+    with postgres_server.new_database() as name:
+        address = postgres_server.url(name)
+        copying.copy_to_postgres(filled, address)
+        ends = threading.Timer(0.3, Connector(address).connect().close)
+        ends.start()
+        assert all(row.is_equal for row in copying.compare_stores(filled, address))
+        ends.join()
 
 
 def test_a_store_is_equal_after_the_way_to_postgresql_and_back(
@@ -121,7 +135,14 @@ def test_a_copy_that_is_cut_off_leaves_nothing_and_is_made_again(
         with postgres_server.connect(name) as db:
             assert db.execute("SELECT count(*) FROM events").fetchone() == (0,)
         assert all(row.is_equal for row in copying.copy_to_postgres(filled, address))
-        refused("COPY_NOT_EMPTY", copying.copy_to_postgres, filled, address)
+        assert all(row.is_equal for row in copying.copy_to_postgres(filled, address)), "nobody may have noted the first"
+        with postgres_server.connect(name) as db:
+            db.execute("UPDATE contexts SET title = 'Orcas' WHERE id = 'two'")
+            latest = "DELETE FROM migration_history WHERE id = (SELECT MAX(id) FROM migration_history)"
+            refused("COPY_NOT_EMPTY", copying.copy_to_postgres, filled, address)
+            db.execute(latest)
+            refused("PROJECT_OUTDATED", copying.copy_to_postgres, filled, address)
+            assert db.execute(latest).rowcount == 1, "what an older Workbench has made is not migrated"
 
 
 def test_a_store_that_is_open_is_not_copied(filled: Path, postgres_server: PostgresServer, tmp_path: Path) -> None:

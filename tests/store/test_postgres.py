@@ -79,6 +79,7 @@ def test_a_user_who_may_not_make_tables_is_refused(postgres_server: PostgresServ
         with postgres_server.connect(name) as connection:
             connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
         assert refusal(postgres_server.url(name, reader, SECRET)).code == "STORE_REFUSED"
+        assert "search_path" in refusal(f"{postgres_server.url(name)}&options=-csearch_path%3Dnone").message
 
 
 def test_a_server_that_only_reads_or_writes_no_utf8_is_refused(postgres_server: PostgresServer) -> None:

@@ -117,7 +117,7 @@ def test_a_scheduler_that_is_not_there_is_one_coded_line_and_nothing_is_recorded
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{bound.getsockname()[1]}"
-        advice = "Start one there, or correct the address; --dask local needs none."
+        advice = "Start one there, or correct the address."
         for is_silent in (False, True):  # nobody listens; something takes connections and says nothing
             if is_silent:
                 bound.listen()

@@ -17,6 +17,7 @@ from workbench.errors import Unavailable
 from workbench.state.database_note import DatabaseNote
 from workbench.state.database_url import DatabaseUrl
 from workbench.state.settings import Settings
+from workbench.store.opening import open_store
 from workbench.store.postgres import PostgresStore
 from workbench.store.sqlite import SqliteStore
 from workbench.trust import project_store, state_directory
@@ -68,9 +69,14 @@ async def test_a_shell_without_the_database_begins_no_other_store(on_postgres: S
 
 
 async def test_a_database_without_the_work_of_the_projects_file_is_refused(
-    on_postgres: Settings, settings: Settings
+    on_postgres: Settings, settings: Settings, postgres_server: PostgresServer
 ) -> None:
     await with_a_task(settings)
+    with postgres_server.new_database() as name:
+        empty = settings.model_copy(update={"database_url": DatabaseUrl(postgres_server.url(name))})
+        await asyncio.to_thread(refused, "DATABASE_LACKS_WORK", project_store.open_store, empty)
+        with postgres_server.connect(name) as db:
+            assert db.execute("SELECT to_regclass('tasks')").fetchone() == (None,), "what is refused stays as it is"
     error = await asyncio.to_thread(refused, "DATABASE_LACKS_WORK", project_store.open_store, on_postgres)
     assert "`workbench db copy --to` copies it" in error.message
     assert DatabaseNote.of(settings.home) is None
@@ -93,7 +99,11 @@ async def test_another_database_is_not_taken_for_the_projects(
         other = DatabaseUrl(postgres_server.url(name))
         elsewhere = on_postgres.model_copy(update={"database_url": other})
         error = await asyncio.to_thread(refused, "DATABASE_OF_ANOTHER", project_store.open_store, elsewhere)
-    assert f"is in the database {on_postgres.database_url}, and {other} has another one" in error.message
+        with postgres_server.connect(name) as db:
+            assert db.execute("SELECT to_regclass('tasks')").fetchone() == (None,), "what is refused stays as it is"
+        open_store(other.conninfo).close()
+        await asyncio.to_thread(refused, "DATABASE_OF_ANOTHER", project_store.open_store, elsewhere)
+    assert f"is in the database {on_postgres.database_url}, and {other} has another one, or none." in error.message
 
 
 async def test_two_machines_share_a_project_by_its_database(

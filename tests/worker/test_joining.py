@@ -8,22 +8,23 @@ import os
 import shlex
 import shutil
 import signal
-import ssl
 import stat
-import subprocess
 import sys
+import time
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from annotated_types import Ge
 
 from tests import given
 from tests.code_blocks import code_blocks, run_commands
 from tests.conftest import Served, git, typed
 from tests.shells.models.upstream import says, upstream
+from tests.tls import tls_in_front
 from tests.worker.faulty_proxy import FaultyProxy
 from workbench.confinement import abilities
 from workbench.confinement.abilities import of as no_landlock
@@ -106,6 +107,7 @@ async def test_a_worker_elsewhere_does_tasks_and_gives_back_the_one_that_it_is_e
         run = "echo 1 > kept; git add .; git commit -qm one; echo 2 > left; echo begun; sleep 600"
         second = await given.task(workbench, "long", run=run)
         await given.until(lambda: "| begun" in gpu.log)
+        assert (await log_of_gpu(served))[0] == "running"
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), 25) == 0
     task = await given.task_now(workbench, second)
@@ -113,6 +115,16 @@ async def test_a_worker_elsewhere_does_tasks_and_gives_back_the_one_that_it_is_e
     kept = await given.until(lambda: kept_files(served, second))
     assert kept == {"kept", "left"}
     assert not (workbench.settings.worktree(task["attempts"][0]["worktree"]) / "kept").exists()
+    await workbench.call("revoke_agent", agent_id="gpu")
+    state, lines = await log_of_gpu(served)
+    assert (state, sum(line.endswith("| begun") for line in lines)) == ("ended", 1)
+    assert lines == [line for line in gpu.log.splitlines() if " INFO " in line or " WARNING " in line]
+
+
+async def log_of_gpu(served: Served) -> tuple[str, list[str]]:
+    """Whether the worker of the machine `gpu` runs, and its log, as the person sees them."""
+    process = await served.workbench.call("get_agent_process_info", agent_id="gpu", log_lines=1_000)
+    return process["state"], process["log_tail"]
 
 
 async def kept_files(served: Served, task_id: int) -> set[str]:
@@ -195,6 +207,30 @@ async def test_a_cut_link_is_a_pause_while_the_branch_is_taken_and_sent_and_the_
     assert (task["artifacts"][:3], proxy.passed["send_artifact"]) == (["out/big.csv", "out/link", "made"], 4)
     shown = await served.workbench.call("get_task_artifact", task_id=task_id, name="out/big.csv")
     assert (shown["source"], shown["bytes"]) == ("sent", 288)
+
+
+async def test_an_attempt_elsewhere_keeps_within_the_smallest_request_that_the_settings_permit(
+    served: Served,
+    on_disk: Path,
+    request_of: Callable[..., JoinRequest],
+    repository: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (least,) = (one.ge for one in Settings.model_fields["max_frame_bytes"].metadata if isinstance(one, Ge))
+    served.workbench.settings.__dict__["max_frame_bytes"] = least
+    config = (await join(request_of(served.info.url), on_disk)).config
+    run = f"head -c {2 * least} /dev/urandom > made; mkdir out; echo out > .gitignore; cp made out/same; "
+    run += "python3 -c 'print(chr(1) * 20_000)'; "
+    run += """echo '{"result": {}, "artifacts": ["out/same"]}' > $WORKBENCH_RESULT"""
+    async with supervising(config):
+        task_id = await given.task(served.workbench, run=run)
+        task = await given.reached(served.workbench, task_id, "completed", "failed")
+    assert task["status"] == "completed", task["error_message"]
+    shown = await served.workbench.call("get_task_artifact", task_id=task_id, name="out/same")
+    assert (shown["source"], shown["bytes"]) == ("sent", 2 * least)
+    (commit,) = [name.removeprefix("commit:") for name in task["artifacts"] if name.startswith("commit:")]
+    assert git("cat-file", "-s", f"{commit}:made", cwd=repository) == str(2 * least)
+    assert "note was not sent" not in caplog.text
 
 
 async def test_a_worker_that_is_stopped_ends_in_time_although_nothing_answers_any_more(
@@ -286,6 +322,38 @@ async def test_what_a_machine_lacks_is_said_in_a_coded_line(
         assert "claude" in (await given.refuses("PROFILE_UNAVAILABLE", join(request_of(url), on_disk))).message
 
 
+@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="needs git-lfs")
+async def test_what_of_a_repository_does_not_come_to_another_machine_is_said_before_a_worker_begins_there(
+    served: Served,
+    on_disk: Path,
+    repository: Path,
+    request_of: Callable[..., JoinRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'1' * 64}\nsize 9\n"
+    (repository / "a.bin").write_text(pointer)
+    (repository / ".gitattributes").write_text("# filter=lfs\n*.bin filter=lfs diff=lfs merge=lfs -text\n")
+    (repository / ".gitmodules").write_text('[submodule "lib"]\n\tpath = lib\n\turl = ../lib\n')
+    git("add", ".", cwd=repository)
+    git(
+        "update-index", "--add", "--cacheinfo", f"160000,{git('rev-parse', 'HEAD', cwd=repository)},lib", cwd=repository
+    )
+    git("commit", "-qm", "large", cwd=repository)
+    monkeypatch.setitem(served.workbench.settings.__dict__, "include", (".env",))
+    served.workbench.settings.model_fields_set.add("include")
+    configured = '[filter "lfs"]\n\tclean = git-lfs clean -- %f\n\tsmudge = git-lfs smudge -- %f\n\trequired = true\n'
+    (on_disk / "gitconfig").write_text(configured)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(on_disk / "gitconfig"))
+    joined = await join(request_of(served.info.url), on_disk / "work")
+    notes = [note for note in joined.notes if "_STAY" in note]
+    assert [(note.partition(":")[0], note.count("(*.bin)") + note.count("(lib)")) for note in notes] == [
+        ("LFS_STAYS", 1),
+        ("SUBMODULES_STAY", 1),
+        ("INCLUDE_STAYS", 0),
+    ]
+    assert (place_of(joined.config) / "a.bin").read_text() == pointer
+
+
 async def test_who_may_not_join_is_told_what_to_do(
     served: Served, on_disk: Path, request_of: Callable[..., JoinRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,50 +361,36 @@ async def test_who_may_not_join_is_told_what_to_do(
     await given.refuses("MACHINE_TOKEN_REQUIRED", join(request_of(url, token=None), on_disk))
     await given.refuses("PERSONA_REQUIRED", join(request_of(url, persona_id=None), on_disk))
     assert "ssh -L" in (await given.refuses("NO_SERVER", join(request_of("http://127.0.0.1:1"), on_disk))).message
-    (on_disk / "token").write_text("wbh_x")
-    (on_disk / "token").chmod(0o644)
+    (token := on_disk / "token").write_text("wbh_x")
+    token.chmod(0o644)
     words = ("worker", "--server", url, "--directory", str(on_disk))
-    assert "chmod 600" in typed(*words, "--token-file", str(on_disk / "token")).err
-    assert "--worktree and --server" in typed(*words, "--worktree", "lab").err
+    assert "chmod 600" in typed(*words, "--token-file", str(token)).err
+    token.write_text("# of gpu\nwbh_x")
+    token.chmod(0o600)
+    for far, expected in ((url, "INVALID_TOKEN: "), ("", "BAD_URL: ")):
+        options = ("--persona", "implementer", "--token-file", str(token), "--directory", str(on_disk))
+        assert (await asyncio.to_thread(typed, "worker", "--server", far, *options)).err.startswith(expected)
+    for stays in ("--worktree=lab", "--function=module:name", "--definition=ada", "--include=rule", "--mcp"):
+        told = typed(*words, stays).err
+        assert "NOT_ELSEWHERE" in told
+        assert f"{stays.partition('=')[0]} and --server" in told
+    await given.refuses("BAD_FUNCTION", join(request_of(url, profile="python"), on_disk / "python"))
     assert "--server" in typed("worker", "--directory", str(on_disk)).err
     first = await join(request_of(url), on_disk)
+    old, new = (Settings(project=on_disk).agent_sessions / name for name in "12")
+    for conversation, days in ((old, 31), (new, 29)):
+        conversation.mkdir(parents=True)
+        os.utime(conversation, (at := time.time() - days * 86_400, at))
     await served.workbench.call("revoke_agent", agent_id=first.agent_id)
     assert (await join(request_of(url), on_disk)).agent_id != first.agent_id
+    assert (old.exists(), new.exists()) == (False, True)
     await served.workbench.call("remove_machine", name="gpu")
     await given.refuses("INVALID_TOKEN", join(request_of(url), on_disk))
 
 
-@asynccontextmanager
-async def tls_in_front(url: str, place: Path) -> AsyncIterator[str]:
-    """A proxy with TLS before a server, whose certificate, `certificate.pem`, nobody has signed; its address."""
-    subject = ("-subj", "/CN=lab", "-addext", "subjectAltName=IP:127.0.0.1")
-    made = ("-keyout", str(place / "key.pem"), "-out", str(place / "certificate.pem"))
-    options = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    await asyncio.to_thread(subprocess.run, ["openssl", "req", *options, *subject, *made], check=True, stderr=DEVNULL)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(place / "certificate.pem", place / "key.pem")
-
-    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, ssl.SSLError):
-            while data := await reader.read(65_536):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        await asyncio.gather(pipe(reader, inner_writer), pipe(inner_reader, writer))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    try:
-        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-
-
 ASK = """
 import json, os, pathlib, urllib.request
-body = json.dumps({"model": "claude-x", "max_tokens": 9, "messages": []}).encode()
+body = json.dumps({"model": "claude-x", "max_tokens": 9, "messages": [{"role": "user", "content": "Greet."}]}).encode()
 base, token = os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_API_KEY"]
 headers = {"x-api-key": token, "content-type": "application/json", "anthropic-version": "2023-06-01"}
 answer = json.load(urllib.request.urlopen(urllib.request.Request(base + "/v1/messages", body, headers)))
@@ -369,3 +423,5 @@ async def test_over_tls_a_worker_and_its_models_are_reached_once_the_certificate
             task = await given.reached(served.workbench, await given.task(served.workbench), "completed", "failed")
     assert (task["status"], task["result_data"]) == ("completed", {"said": "hello"}), task["error_message"]
     assert [asked.headers["x-api-key"] for asked in model.asked] == ["sk-the-persons-own"]
+    transcript = await served.workbench.call("get_transcript", task_id=task["id"])
+    assert "Greet." in json.dumps(transcript["messages"])

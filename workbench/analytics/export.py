@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, TypeVar
 
+from workbench.analytics.exported import FORMATS, FORMULA, SAVED, TEXT
 from workbench.analytics.live import Live, read_closed
-from workbench.analytics.mirrors import TABLES
 from workbench.analytics.questions import POLL_SECONDS
-from workbench.analytics.views import VIEWS
 from workbench.errors import Conflict, Interrupted, Unavailable
 from workbench.state.settings import Settings
 from workbench.system import atomic_file
@@ -26,18 +25,6 @@ if TYPE_CHECKING:
     import duckdb
 
 T = TypeVar("T")
-
-TIMES = "TIMESTAMPFORMAT '%Y-%m-%dT%H:%M:%S.%fZ'"
-FORMATS: Mapping[str, str] = {
-    "parquet": "FORMAT parquet, COMPRESSION zstd",
-    "csv": f"FORMAT csv, HEADER, {TIMES}",
-    "jsonl": f"FORMAT json, {TIMES}",
-    "json": f"FORMAT json, ARRAY true, {TIMES}",
-}
-"""By suffix, how DuckDB writes a file."""
-FORMULA = r"^''*[=+\-@\t\r\n]"
-"""How a cell begins that a spreadsheet reads as a formula, or that would be taken for one escaped here."""
-TEXT = ("VARCHAR", "JSON")
 
 
 @dataclass(frozen=True)
@@ -110,10 +97,9 @@ def export(
         Unavailable: ``OUTPUT_UNWRITABLE``; see `read_closed`.
     """
     with _writing(directory), _place(directory, force) as place:
-        tables = (table for table in TABLES if table != "raw_events")  # the view `events` is the same
         with _opened(settings) as db:
             stop = stop or ExportStop()
-            saved = [_save(db, name, place / f"{name}.{form}", form, stop) for name in (*VIEWS, *tables)]
+            saved = [_save(db, name, place / f"{name}.{form}", form, stop) for name in SAVED]
         for export_file in saved:
             (place / export_file.file).replace(directory / export_file.file)
     return saved

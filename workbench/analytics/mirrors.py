@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from workbench.rules.secrets.executed import with_masks
 from workbench.store.queries import Query, beside
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class Mirror:
     Attributes:
         deleted: the kind of event, with the subject ``<noun>:<key>``, after which the rows with this value in the
             column `owner` are no longer there; None: there is none.
+        masks: of columns that the store has as they were given, what masks the secrets in a value.
     """
 
     table: str
@@ -35,11 +38,17 @@ class Mirror:
     key: str
     deleted: str | None = None
     owner: str = ""
+    masks: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
 
     @cached_property
     def changed_rows(self) -> Query:
         """`rows` for keys only: as long as all rows may be wanted, SQLite looks at each of them."""
         return Query(f"changed_{self.rows.name}", self.rows.text.replace(ALL_ROWS, ""))
+
+
+def _masked_json(text: str) -> str:
+    masked = with_masks(given := json.loads(text))
+    return text if masked == given else json.dumps(masked, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,7 @@ MIRRORS = (
         SQL.tasks,
         "task",
         "id",
+        masks={"title": with_masks},
     ),
     Mirror(
         "raw_attempts",
@@ -146,6 +156,7 @@ MIRRORS = (
         SQL.checks,
         "task",
         "task_id",
+        masks={"command": _masked_json},
     ),
     Mirror(
         "raw_resources",
@@ -242,6 +253,7 @@ MIRRORS = (
         SQL.approvals,
         "approval",
         "id",
+        masks={"payload": _masked_json, "outcome": _masked_json},
     ),
     Mirror(
         "raw_worktrees",
@@ -463,3 +475,13 @@ def newest(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """The ids of the last rows of the numbered tables, by table."""
     rows = {mirror.table: db.execute(f"SELECT max(id) FROM {mirror.table}").fetchone() for mirror in NUMBERED}
     return {table: row[0] for table, row in rows.items() if row is not None and row[0] is not None}
+
+
+def mask(db: duckdb.DuckDBPyConnection) -> None:
+    """Mask the secrets in the tables as they were given."""
+    for mirror in MIRRORS:
+        for column, masked in mirror.masks.items():
+            rows = db.execute(f"SELECT DISTINCT {column} FROM {mirror.table} WHERE {column} IS NOT NULL").fetchall()
+            for value, shown in ((value, masked(value)) for (value,) in rows):
+                if shown != value:
+                    db.execute(f"UPDATE {mirror.table} SET {column} = ? WHERE {column} = ?", [shown, value])

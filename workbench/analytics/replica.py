@@ -73,6 +73,7 @@ class Replica:
                 db = self._created()
                 try:
                     load(db)
+                    mirrors.mask(db)
                 except BaseException:
                     db.close()
                     raise
@@ -103,18 +104,18 @@ class Replica:
 
     def _replace(self, db: duckdb.DuckDBPyConnection, update: Update) -> None:
         events = [event for event in update.events if event[0] > self._position.cursor]
-        _insert(db, "raw_events", EVENT_COLUMNS, events)
+        insert(db, "raw_events", EVENT_COLUMNS, events)
         if not update.is_last:
             return
         for mirror in MIRRORS:
             _delete(db, mirror, mirror.key, _keys(update, mirror.noun))
             _delete(db, mirror, mirror.owner, _keys(update, mirror.deleted))
-            _insert(db, mirror.table, mirror.columns, update.rows[mirror.table])
+            insert(db, mirror.table, mirror.columns, _masked(mirror, update.rows[mirror.table]))
         for numbered in NUMBERED:
             anew = _keys(update, numbered.restart)
             _delete(db, numbered, numbered.key, anew)
             news = _newer(numbered, update, self._position, anew or ())
-            _insert(db, numbered.table, numbered.columns, news, numbered.unique)
+            insert(db, numbered.table, numbered.columns, news, numbered.unique)
 
     def _database(self) -> duckdb.DuckDBPyConnection:
         if self._db is None:
@@ -154,24 +155,30 @@ class Catalogue(Replica):
         """Remove the catalogue."""
         super().close()
         with self._connect() as db:
-            self._detach(db)
+            detached(db, self.name)
 
     def _created(self) -> duckdb.DuckDBPyConnection:
         """The catalogue, with all tables and views, empty."""
-        db = self._connect()
-        self._detach(db)
-        db.execute(f"ATTACH ':memory:' AS \"{self.name}\"")
-        db.execute(f'USE "{self.name}"')
+        db = attached(self._connect(), self.name)
         mirrors.create(db)
         views.create(db)
         return db
 
-    def _detach(self, db: duckdb.DuckDBPyConnection) -> None:
-        db.execute(f'DETACH DATABASE IF EXISTS "{self.name}"')
-
     def _restricted(self, db: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         """The connection as it is: the database is restricted."""
         return db
+
+
+def attached(db: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyConnection:
+    """A connection that uses a new, empty catalogue in memory, which takes the place of one of the same name."""
+    detached(db, name)
+    db.execute(f"ATTACH ':memory:' AS \"{name}\"")
+    return db.execute(f'USE "{name}"')
+
+
+def detached(db: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Remove a catalogue from the database of a connection, if it is there."""
+    db.execute(f'DETACH DATABASE IF EXISTS "{name}"')
 
 
 def _order(position: Position) -> tuple[int, ...]:
@@ -188,7 +195,15 @@ def _newer(mirror: Numbered, update: Update, position: Position, anew: Collectio
     return [row for row in rows if row[0] > newest or (anew and str(row[key]) in anew)]
 
 
-def _insert(
+def _masked(mirror: Mirror, rows: Rows) -> Rows:
+    """The rows with masks in place of secrets in columns that the store has as they were given."""
+    for column, masked in mirror.masks.items():
+        at = list(mirror.columns).index(column)
+        rows = [row if row[at] is None else (*row[:at], masked(row[at]), *row[at + 1 :]) for row in rows]
+    return rows
+
+
+def insert(
     db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], rows: Rows, unique: Sequence[str] = ()
 ) -> None:
     """Insert rows as arrays of NumPy, which DuckDB reads far faster than it binds values.

@@ -10,7 +10,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Self
 
@@ -73,7 +73,7 @@ class Manifest(Wire):
         refs: the repository's references, and what each names.
         head: the branch that is checked out, by full name, or the commit; empty without a repository.
         roots: the repository's first commits, or some of them.
-        left_out: files that may hold secrets.
+        left_out: files that may hold secrets, or whose names an archive cannot have.
     """
 
     format: int
@@ -310,6 +310,13 @@ def _require_safe(path: Path, members: zipfile.ZipFile, manifest: Manifest) -> N
 def _is_regular(info: zipfile.ZipInfo) -> bool:
     mode = info.external_attr >> 16
     return not info.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG) and info.compress_type in _METHODS
+
+
+def is_archivable(name: str) -> bool:
+    """Whether an archive can have a file of this name: it is UTF-8, as names in a ZIP file are, and no other path."""
+    with suppress(UnicodeEncodeError):
+        return bool(name.encode()) and _is_within(name)
+    return False
 
 
 def _is_within(name: str) -> bool:

@@ -19,6 +19,7 @@ from workbench.archives.archive import (
     Manifest,
     alone,
     clear,
+    is_archivable,
     opened,
     require_size,
 )
@@ -29,10 +30,11 @@ from workbench.model import __version__, wall_clock
 from workbench.rules.secrets.forms import masked_by_form
 from workbench.state import outside
 from workbench.state.settings import Settings
-from workbench.store.backups import copy_file, failed, sync
+from workbench.store.backups import copy_file, failed
 from workbench.store.copying import copy_as_file, hash_tables
 from workbench.store.examination import read_only, require_whole
 from workbench.store.mark import mark_of
+from workbench.system.atomic_file import sync
 from workbench.system.tree_removal import remove_tree
 
 FINISHED = "archive"
@@ -66,6 +68,7 @@ def back_up(settings: Settings, path: Path) -> Manifest:
                     archive.verify()
                 sync(place / FINISHED)
                 (place / FINISHED).rename(path)
+                sync(path.parent)
             finally:
                 remove_tree(place)
     except (OSError, sqlite3.Error) as error:
@@ -85,7 +88,9 @@ def _make(settings: Settings, place: Path) -> Manifest:
             writer.add(REFS, bundle)
         left_out = []
         for name, path in _files(settings.home):
-            if name.partition("/")[0] in WRITTEN_BY_HAND and holds_secret(path):
+            if not is_archivable(f"{STATE}/{name}"):
+                left_out.append(name.encode("utf-8", "backslashreplace").decode())
+            elif name.partition("/")[0] in WRITTEN_BY_HAND and holds_secret(path):
                 left_out.append(name)
             else:
                 writer.add(f"{STATE}/{name}", path)

@@ -33,11 +33,12 @@ from workbench.state.database_note import DatabaseNote
 from workbench.state.restore_note import PLACE, RestoreNote, unfinished
 from workbench.state.settings import Settings
 from workbench.store.backups import hold_closed, new_aside, put
-from workbench.store.copying import compare_stores, copy_to_postgres, hash_tables
+from workbench.store.copying import copy_to_postgres, hash_tables
 from workbench.store.examination import read_only
 from workbench.store.mark import mark_of, read_mark
 from workbench.store.migrate import migrate, scripts
 from workbench.store.sqlite_connection import connect
+from workbench.system.atomic_file import sync
 from workbench.system.tree_removal import remove_tree
 from workbench.trust import project_store, state_directory
 
@@ -63,7 +64,7 @@ def restore(settings: Settings, path: Path, ask: Callable[[str], None]) -> Resto
 
     Everything is unpacked and verified beside its places, and whatever refuses it does so, before anything is changed.
     If it is killed while files are put in their places, the project is refused until it was done again: see
-    `RestoreNote`.
+    `RestoreNote`. When it ends, all is on the disk.
 
     Args:
         ask: returns once the person agrees that a store that is there is replaced.
@@ -153,7 +154,9 @@ def _require_free_place(archive: Archive, work: _Work) -> None:
 def _put_in_place(settings: Settings, archive: Archive, work: _Work) -> Restored:
     manifest, done = archive.manifest, Restored(archive.manifest, work.project)
     note = RestoreNote(str(archive.path), manifest.digest, work.is_new)
+    _sync_tree(work.unpacked)
     if work.is_new:
+        _sync_tree(work.new)
         _copy_to_database(work, settings)
         note.write(settings.project)
         _move_entries(work.new, settings.project)
@@ -173,24 +176,40 @@ def _put_in_place(settings: Settings, archive: Archive, work: _Work) -> Restored
             done.aside = put(work.unpacked / STORE, here.database, now) or done.aside
         else:
             DatabaseNote(str(here.database_url), manifest.created).write(here.home)
+    _sync_places(work, settings.project, here, done.aside)
     RestoreNote.file(settings.project).unlink()
+    sync(work.place)
     return done
 
 
+def _sync_tree(top: Path) -> None:
+    """Wait until a directory is on the disk with all that is below it."""
+    for directory, _, names in os.walk(top):
+        for file in (Path(directory, name) for name in names):
+            if file.is_file() and not file.is_symlink():
+                sync(file)
+        sync(Path(directory))
+
+
+def _sync_places(work: _Work, top: Path, here: Settings, aside: Path | None) -> None:
+    """Wait until the directories are on the disk, with the names in them, where something was put or put aside."""
+    names = [Path(directory).relative_to(work.unpacked / STATE) for directory, *_ in os.walk(work.unpacked / STATE)]
+    roots = [here.home, *([aside] if aside else ())]
+    above = {parent for root in roots for parent in root.parents if parent.is_relative_to(top)}
+    for place in {*(root / name for root in roots for name in names), *above}:
+        if place.is_dir():
+            sync(place)
+
+
 def _copy_to_database(work: _Work, settings: Settings) -> None:
-    """Copy the store to the empty database of the settings, if any; one that has exactly this store is as good.
+    """Copy the store to the empty database of the settings, if any.
 
     Raises:
         WorkbenchError: see `copy_to_postgres`.
     """
     if settings.database_url is None:
         return
-    store, address = work.unpacked / STORE, settings.database_url.conninfo
-    try:
-        copy_to_postgres(store, address)
-    except Conflict as error:
-        if error.code != "COPY_NOT_EMPTY" or not all(table.is_equal for table in compare_stores(store, address)):
-            raise
+    copy_to_postgres(work.unpacked / STORE, settings.database_url.conninfo)
 
 
 def _move_entries(new: Path, top: Path) -> None:

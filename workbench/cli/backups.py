@@ -11,9 +11,12 @@ from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, confirmed, counted, pass_client
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.model import wall_clock
+from workbench.present.inert import inert_line
 from workbench.state.database_note import DatabaseNote
 from workbench.state.settings import Settings
 from workbench.trust import state_directory
+
+NOT_ARCHIVED = "since they may hold secrets, or no archive can have their names"
 
 
 @root.command()
@@ -87,7 +90,7 @@ def _archived(settings: Settings, file: Path) -> Note:
         f"{counted(len(manifest.files), 'file')}; verified."
     )
     if manifest.left_out:
-        says += f" Left out, since they may hold secrets: {', '.join(manifest.left_out)}."
+        says += f" Left out, {NOT_ARCHIVED}: {inert_line(', '.join(manifest.left_out))}."
     data = {"backup": str(file), "rows": rows, "refs": len(manifest.refs), "files": len(manifest.files)}
     return Note(says, data | {"left_out": manifest.left_out})
 
@@ -104,7 +107,7 @@ def _restored(client: OperatorClient, settings: Settings, file: Path, yes: bool)
         says.append(f"{counted(len(done.moved), 'reference')} here had moved and stayed. What the archive has of them:")
         says.append(", ".join(done.moved.values()) + ".")
     if done.manifest.left_out:
-        says.append(f"Not in the archive, since they may hold secrets: {', '.join(done.manifest.left_out)}.")
+        says.append(f"Not in the archive, {NOT_ARCHIVED}: {inert_line(', '.join(done.manifest.left_out))}.")
     says.append("`workbench trust` shows what of its settings and profiles is to be used here.")
     data = {"project": str(done.project), "backup": str(file), "aside": str(done.aside) if done.aside else None}
     return Note(" ".join(says), data | {"moved": done.moved, "left_out": done.manifest.left_out})

@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import is_zipfile
 
 import click
 
@@ -36,7 +38,14 @@ from workbench.system import atomic_file
 from workbench.trust import state_directory
 
 RESOURCES = offers.RESOURCES
-IMPORTABLE = ["projects", "sessions", "teams", "agents", "contexts", "tasks"]
+IMPORTABLE = offers.IMPORTABLE
+OTHER_EXPORTS = {
+    "plans": "`workbench plan {file}` creates an exported plan, and with --update changes the one that there is.",
+    "definitions": "`workbench define import {file}` creates an exported definition.",
+    "conversations": "An exported conversation is to be read. `workbench backup FILE` keeps conversations with the "
+    "rest of the project, and `workbench restore FILE` restores them.",
+}
+"""What is exported by commands of their own, and what reads it."""
 FORMATS = ("csv", "json")
 VIEW_FORMATS = (*FORMATS, "jsonl", "parquet")
 SHOWN = 20
@@ -108,20 +117,27 @@ def export_rows(
 
 
 @root.command("import")
-@click.argument("resource", type=click.Choice(IMPORTABLE))
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("resource", shell_complete=offers.importable)
+@click.argument("file", type=click.Path(path_type=Path, exists=True))
 @click.option("--format", "form", type=click.Choice(FORMATS), default=None, help="By default, that of FILE's name.")
 @click.option("--yes", is_flag=True, help="Import without a question.")
 @pass_client
 def import_rows(client: OperatorClient, resource: str, file: Path, form: str | None, yes: bool) -> Shown:
     """Import rows that `export` saved. Shows first what would be added: all of it is, or none.
 
-    What is here already stays as it is. Import projects first, then sessions, teams, agents, contexts and tasks.
+    What is here already stays as it is. Import projects first, then sessions, teams, agents, contexts and tasks. Of
+    everything else that an export writes, it says which command reads it.
     """
-    source = {"resource": resource, "format": form or _form(file), "content": _text(file)}
-    if source["format"] is None:
-        raise click.UsageError(f"{file} is not named .csv or .json. Give --format.")
-    preview = client.call("import_records", **source, dry_run=True)
+    if resource not in IMPORTABLE or file.is_dir():
+        raise _read_otherwise(resource, file) or click.UsageError(f"RESOURCE is one of {', '.join(IMPORTABLE)}.")
+    if (named_form := form or _form(file)) is None:
+        why = f"{file} is not named .csv or .json. Give --format."
+        raise _read_otherwise(resource, file) or click.UsageError(why)
+    try:
+        source = {"resource": resource, "format": named_form, "content": _text(file)}
+        preview = client.call("import_records", **source, dry_run=True)
+    except BadInput as error:
+        raise _read_otherwise(resource, file) or error from None
     if not preview["added"]:
         return Note(" ".join(["Nothing to import.", _say_present(preview), *preview["notes"]]), preview)
     if not yes and not agreed(f"{_preview(preview)}\n\nImport this?"):
@@ -164,6 +180,34 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
         }
         return Table.of(history, columns, "No migration has been applied yet.")
     return Note(f"The store is up to date; its latest migration is {history[-1]['migration_name']}.", history)
+
+
+def _read_otherwise(resource: str, file: Path) -> BadInput | None:
+    """The error that says which command reads an export; None: it is no export that another command reads."""
+    from workbench.analytics import exported
+
+    named, kind = quote(str(file)), f"{resource.removesuffix('s')}s"
+    if file.is_file() and is_zipfile(file):
+        return _not_imported(f"{file} is a whole project. `workbench restore {named}` restores it.")
+    if kind in OTHER_EXPORTS:
+        return _not_imported(OTHER_EXPORTS[kind].format(file=named))
+    try:
+        tables = exported.tables_in(file)
+    except BadInput as error:
+        return error if resource in exported.SAVED and resource not in IMPORTABLE else None
+    if not tables:
+        return None
+    view = "tasks" if "tasks" in tables else tables[0]
+    what = "views" if file.is_dir() else f"the view {view}"
+    rows = f" `workbench export {resource} -o {resource}.json` saves the rows that are imported."
+    return _not_imported(
+        f"{file} has {what}: history of the project that it is of, which no other can take over. `workbench sql "
+        f'--project old={named} "FROM old.{view}"` queries it beside this one.{rows if resource in IMPORTABLE else ""}'
+    )
+
+
+def _not_imported(sentences: str) -> BadInput:
+    return BadInput("NOT_IMPORTED", sentences)
 
 
 def _save_all(client: OperatorClient, form: str, directory: Path, force: bool) -> Table:

@@ -87,7 +87,12 @@ def run_joining(options: ServerOptions, arguments: Mapping[str, Any]) -> int:
 
     if unfit := [name for name in arguments if name not in _OWN]:
         option = _OPTIONS.get(unfit[0], f"--{unfit[0].replace('_', '-')}")
-        raise click.UsageError(f"{option} and --server exclude each other: the server is on another machine.")
+        text = (
+            f"{option} and --server exclude each other: files of the project, and what it starts, stay with the server."
+        )
+        raise BadInput(
+            "NOT_ELSEWHERE", f"{text} Leave {option} out, or start the worker in the project, on its machine."
+        )
     given = {name: arguments[name] for name in ("persona_id", "name", "profile", "environment") if name in arguments}
     request = JoinRequest(
         url,
@@ -99,10 +104,8 @@ def run_joining(options: ServerOptions, arguments: Mapping[str, Any]) -> int:
     )
     with own_directory(request, options.directory) as place:
         joined = asyncio.run(join(request, place))
-        for note in joined.notes:
-            click.echo(note, err=True)
         click.echo(f"{joined.agent_id} is running, for {url}, in {place}; press Ctrl-C to end it.", err=True)
-        return run(joined.config, while_input=options.token_file == INPUT)
+        return run(joined.config, joined.notes, while_input=options.token_file == INPUT)
 
 
 def _token(file: Path | None) -> str | None:
@@ -113,4 +116,4 @@ def _token(file: Path | None) -> str | None:
         return sys.stdin.readline().strip() or None
     if stat.S_IMODE(file.stat().st_mode) & 0o077:
         raise BadInput("TOKEN_NOT_PRIVATE", f"Others may read {file}. Run `chmod 600 {file}`, then try again.")
-    return file.read_text("utf-8", "replace").strip() or None
+    return file.read_text("utf-8-sig", "replace").strip() or None

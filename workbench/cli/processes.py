@@ -142,7 +142,7 @@ def _spawn_arguments(options: dict[str, Any]) -> dict[str, Any]:
 @root.command()
 @click.argument("persona_id", required=False, shell_complete=offers.personas)
 @spawn_options
-@click.option("--on", metavar="NAME", default=None, help="Start it on this machine of the settings, by ssh.")
+@click.option("--on", metavar="NAME", default=None, help="Start it on this machine of the settings.")
 @click.option("--ask", is_flag=True, help="Ask for approval instead of admitting it.")
 @pass_client
 def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
@@ -266,7 +266,7 @@ def worker(client: OperatorClient, **options: Any) -> Shown:
     from workbench.worker.startup import WorkerConfig
 
     far = ServerOptions.taken_from(options)
-    if far.server:
+    if far.server is not None:
         sys.exit(run_joining(far, _spawn_arguments(options)))
     scratch = tempfile.mkdtemp(prefix="workbench-")
     try:

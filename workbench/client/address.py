@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from workbench.errors import BadInput
+from workbench.errors import BadInput, Unauthenticated
 
 SESSION_VARIABLE = "WORKBENCH_SESSION"
 SESSION_HEADER = "X-Workbench-Session"
@@ -50,9 +50,34 @@ def is_same_place(one: str, other: str) -> bool:
 
 
 def access_header() -> dict[str, str]:
-    """The access token that a server asks of other machines, from `WORKBENCH_ACCESS_TOKEN`."""
+    """The access token that a server asks of other machines, from `WORKBENCH_ACCESS_TOKEN`.
+
+    Raises:
+        Unauthenticated: see `require_token`.
+    """
     token = os.environ.get("WORKBENCH_ACCESS_TOKEN")
-    return {"X-Workbench-Access": token} if token else {}
+    return {"X-Workbench-Access": require_token(token, "WORKBENCH_ACCESS_TOKEN")} if token else {}
+
+
+def token_header(token: str | None) -> dict[str, str]:
+    """The token of an agent, a machine or the operator.
+
+    Raises:
+        Unauthenticated: see `require_token`.
+    """
+    return {"Authorization": f"Bearer {require_token(token, 'The token')}"} if token else {}
+
+
+def require_token(token: str, where: str) -> str:
+    """A token that a header can have; it is not repeated otherwise.
+
+    Raises:
+        Unauthenticated: ``INVALID_TOKEN``.
+    """
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        text = f"{where} has other characters than a token has, or more than one line. Give the token alone."
+        raise Unauthenticated("INVALID_TOKEN", text)
+    return token
 
 
 def session_header() -> dict[str, str]:
@@ -69,10 +94,14 @@ def _host_and_port(url: str) -> tuple[str | None, int | None]:
 def _parse(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        is_complete = bool(parts.hostname) and parts.port != 0
+        is_fit = bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
     except ValueError:  # such as a port that is too large
         raise _bad_url_error(url) from None
-    if not is_complete:
+    if "@" in parts.netloc:
+        raise BadInput(
+            "BAD_URL", "The address of a server has no user and no password: a token says who calls. Leave them out."
+        )
+    if not is_fit or parts.query or parts.fragment:
         raise _bad_url_error(url)
     return parts
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
 import httpx2
 
-from workbench.client.address import PERSON_HEADER, access_header, http_url, session_header
+from workbench.client.address import PERSON_HEADER, access_header, http_url, session_header, token_header
 from workbench.client.messages import encoded, no_reply, no_server, not_here
 from workbench.errors import BadInput, Refused, WorkbenchError, from_dict
 
@@ -19,6 +20,7 @@ TIMEOUT_SECONDS = 60.0
 WITHOUT_LIMIT = httpx2.Timeout(TIMEOUT_SECONDS, read=None)
 """A tool may run, or wait for the operator, for any time."""
 HEALTH_SECONDS = 2.0
+TRUST_IT = "Name a file with the authorities to trust in SSL_CERT_FILE, and start the server again."
 
 IsAway = Callable[[], bool]
 
@@ -32,7 +34,7 @@ class HttpClient:
         is_away, certificate: see `connection`.
 
     Raises:
-        BadInput: ``BAD_URL``, ``BAD_CERTIFICATE``.
+        BadInput: ``BAD_URL``, ``BAD_CERTIFICATE``. Unauthenticated: see `token_header`.
     """
 
     def __init__(
@@ -62,12 +64,11 @@ class HttpClient:
             response = await self._http.post(
                 f"/api/ops/{quote(name, safe='')}", content=content, headers=headers, timeout=limit
             )
-            body = response.json()
         except httpx2.ReadTimeout as error:
             raise no_reply(TIMEOUT_SECONDS) from error
-        except (httpx2.HTTPError, ValueError) as error:
+        except httpx2.HTTPError as error:
             raise _not_reached(error) from error
-        return _unwrap(body)
+        return _unwrap(response)
 
     async def nonce(self) -> str | None:
         """The nonce of the server that answers; None when none does."""
@@ -82,29 +83,36 @@ class HttpClient:
 
 def _not_reached(error: Exception) -> WorkbenchError:
     """The coded error of a server that has not answered."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            text = (
-                f"The server's certificate is not trusted: {cause.verify_message}. Name the file of its certificate, "
-            )
-            return Refused("CERTIFICATE_NOT_TRUSTED", f"{text}or of the authority that has signed it.")
-        cause = cause.__cause__ or cause.__context__
+    if why := distrust(error):
+        text = f"The server's certificate is not trusted: {why}. Name the file of its certificate, "
+        return Refused("CERTIFICATE_NOT_TRUSTED", f"{text}or of the authority that has signed it.")
     return no_server(error)
 
 
-def _unwrap(body: Any) -> dict[str, Any]:
+def distrust(error: BaseException) -> str | None:
+    """Why the certificate of whom a request was for is not trusted; None if it failed otherwise."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return cause.verify_message
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def _unwrap(response: httpx2.Response) -> dict[str, Any]:
     """The data in a reply.
 
     Raises:
         WorkbenchError: the error in it; ``NO_SERVER`` when it is not the reply of a Workbench server.
     """
-    match body:
-        case {"success": True, "data": dict() as data}:
-            return data
-        case {"success": False, "error": {"code": _} as error}:
-            raise from_dict(error)
-    raise no_server(ValueError("what answers there is another program"))
+    with suppress(ValueError):
+        match response.json():
+            case {"success": True, "data": dict() as data}:
+                return data
+            case {"success": False, "error": {"code": _} as error}:
+                raise from_dict(error)
+    to = f", which sends to {response.headers['location'].partition('?')[0]}" if response.has_redirect_location else ""
+    raise no_server(ValueError(f"what answers there is another program (HTTP status {response.status_code}{to})"))
 
 
 def connection(
@@ -118,10 +126,10 @@ def connection(
             system's.
 
     Raises:
-        BadInput: ``BAD_URL``, ``BAD_CERTIFICATE``.
+        BadInput: ``BAD_URL``, ``BAD_CERTIFICATE``. Unauthenticated: see `token_header`.
     """
-    headers = access_header() | session_header() | ({"Authorization": f"Bearer {token}"} if token else {})
     address = http_url(url)
+    headers = access_header() | session_header() | token_header(token)
     trusted = _trusting(certificate) if certificate else url.startswith("https:")  # loading takes longer than a call
     http = httpx2.AsyncClient(
         base_url=address, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False, verify=trusted

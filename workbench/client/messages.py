@@ -110,7 +110,9 @@ def not_here() -> ConnectionError:
 
 def no_server(error: BaseException) -> WorkbenchError:
     """The coded form of a server that cannot be reached."""
-    return Unavailable("NO_SERVER", f"No Workbench server answers: {error}. Start one with `workbench serve`.")
+    return Unavailable(
+        "NO_SERVER", f"No Workbench server answers: {error}. Start one with `workbench serve`.", reason=str(error)
+    )
 
 
 def bad_reply(what: str) -> WorkbenchError:

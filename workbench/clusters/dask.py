@@ -1,13 +1,14 @@
-"""The Dask cluster of a sweep: one that runs, or one of this machine that lasts as long as the sweep."""
+"""The Dask cluster of a sweep or an agent: one that runs, or one of this machine that lasts as long as the sweep."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import metadata
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,18 @@ from workbench.rules.sweeps.specification import LOCAL_CLUSTER
 from workbench.system import uninterrupted
 
 if TYPE_CHECKING:
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, Worker
 
-EXTRA = "workbench-agents[dask]"
+PACKAGE = "workbench-agents"
+EXTRA = f"{PACKAGE}[dask]"
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 10.0
+SETUP_SECONDS = 120.0
+"""Workers first import what they need."""
+WORKERLESS_SECONDS = 60.0
+"""How long a cluster that runs may be without workers: new ones take time to start."""
+LOST_SECONDS = 20.0
+"""How long a scheduler may be silent before it counts as lost."""
 
 
 @contextmanager
@@ -61,7 +69,7 @@ def require_installed() -> None:
         import distributed  # noqa: F401
     except ImportError as error:
         raise Unavailable(
-            "DASK_NOT_INSTALLED", f"{error.name or error} is not installed. Install {EXTRA}, or leave out --dask."
+            "DASK_NOT_INSTALLED", f"{error.name or error} is not installed. Install {EXTRA} here."
         ) from None
 
 
@@ -76,6 +84,47 @@ def identity(address: str, seconds: float) -> dict[str, Any]:
         return asyncio.run(_identity(address, seconds))
 
 
+def answer(client: Client, function: Callable[..., Any], *args: Any, seconds: float, **options: Any) -> Any:
+    """Call a function of a client that asks the scheduler, and wait at most `seconds` for the answer.
+
+    Raises:
+        TimeoutError: none came. Exception: what the function raises.
+    """
+
+    async def asked() -> Any:
+        return await function(*args, **options)
+
+    return client.sync(asked, callback_timeout=seconds)
+
+
+def require_same_version(client: Client, who: str) -> None:
+    """Refuse workers with another version of Workbench, or none, before they are sent anything of this one.
+
+    Args:
+        who: has this version, such as "the sweep".
+
+    Raises:
+        Unavailable: ``DASK_WORKER_UNFIT``.
+    """
+    own = metadata.version(PACKAGE)
+    versions = answer(client, client.run, metadata.version, PACKAGE, on_error="return", seconds=SETUP_SECONDS)
+    for address, version in versions.items():
+        if version != own:
+            theirs = f"Workbench {version}" if isinstance(version, str) else "no Workbench"
+            raise Unavailable(
+                "DASK_WORKER_UNFIT",
+                f"The Dask worker {address} has {theirs}, and {who} {own}. Run there: pip install {PACKAGE}=={own}",
+            )
+
+
+def is_wanted(worker: Worker, tasks: Iterable[Any]) -> bool:
+    """Whether somebody still waits for tasks of a worker, which does not end: Dask cancels those of who leaves."""
+    if worker.status.name in ("closing", "closed", "failed"):
+        return False
+    states = [worker.state.tasks.get(task) for task in tasks]
+    return all(state is not None and state.state != "cancelled" for state in states)
+
+
 @contextmanager
 def _unreachable(address: str, seconds: float) -> Iterator[None]:
     try:
@@ -85,7 +134,7 @@ def _unreachable(address: str, seconds: float) -> Iterator[None]:
         raise Unavailable(
             "DASK_UNREACHABLE",
             f"No Dask scheduler answers at {address} within {seconds:g} s: {why.rstrip('.')}. "
-            "Start one there, or correct the address; --dask local needs none.",
+            "Start one there, or correct the address.",
         ) from None
 
 

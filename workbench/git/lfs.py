@@ -49,6 +49,13 @@ def bring(ask: Callable[..., GitResult], own: Path, git_dir: Path, commit: str, 
             raise Conflict("IMPORT_REFUSED", f"{text} Make them smaller, or have the limit raised.")
 
 
+def patterns(ask: Callable[..., GitResult], commit: str) -> list[str]:
+    """The patterns of files whose contents Git LFS keeps, by the attributes in a commit."""
+    found = ask("grep", "-h", "-e", "filter=lfs", commit, "--", ":(glob)**/.gitattributes", ok=(0, 1))
+    lines = (line.split() for line in found.out.decode("utf-8", "replace").splitlines())
+    return [words[0] for words in lines if "filter=lfs" in words and not words[0].startswith("#")]
+
+
 def _files(directory: Path) -> Iterator[Path]:
     for here, _, names in os.walk(directory):
         yield from (Path(here) / name for name in names if _NAME.fullmatch(name))

@@ -98,6 +98,16 @@ class Plumbing:
         """The objects that all references name, or those below `kinds`, whether they are here or not."""
         return self.read("for-each-ref", "--format=%(objectname) %(refname)", *kinds).references
 
+    def unreadable_references(self, below: str) -> list[str]:
+        """The references below a name whose files git cannot read, such as the empty ones that a crash leaves.
+
+        Git does not list them, does not delete them, and fails beside them.
+        """
+        files = sorted(path for path in (self.git_dir / below).rglob("*") if path.suffix != ".lock")
+        known = self.references(below)
+        names = ((path.relative_to(self.git_dir).as_posix(), path) for path in files)
+        return [name for name, path in names if name not in known and path.is_file()]
+
     def roots(self) -> list[str]:
         """The first commits of all that references name."""
         return self.read("rev-list", "--ignore-missing", "--max-parents=0", "--all", "HEAD").text.split()

@@ -95,12 +95,33 @@ class MergePredictions:
             **{(one, other, False): _order(own[one], own[other]) for one, other in combinations(own, 2)},
         }
         files_by_pair = await self._predict(repository, comparisons.values())
-        conflicts = [
+        conflicts = {key: files for key, pair in comparisons.items() if (files := files_by_pair[pair])}
+        merged_into = {name: (own[name], commits[target]) for name, target in targets.items()}
+        made = [
             PredictedConflict(one, other, is_target, files)
-            for (one, other, is_target), pair in comparisons.items()
-            if (files := files_by_pair[pair])
+            for one, other, is_target in conflicts
+            if (files := await self._made_by_both(repository, (one, other, is_target), conflicts, targets, merged_into))
         ]
-        return Scan(own, conflicts, len(comparisons))
+        return Scan(own, made, len(comparisons))
+
+    async def _made_by_both(
+        self,
+        repository: Repository,
+        key: tuple[str, str, bool],
+        conflicts: Mapping[tuple[str, str, bool], tuple[str, ...]],
+        targets: Mapping[str, str],
+        merged_into: Mapping[str, Pair],
+    ) -> tuple[str, ...]:
+        """The files in conflict between two worktrees, without those that are listed with the target already: one of
+        the worktrees has them from there, and the other conflicts with them."""
+        one, other, is_target = key
+        files = conflicts[key]
+        for name, opposite in () if is_target else ((one, other), (other, one)):
+            with_target = conflicts.get((opposite, targets.get(name, ""), True), ())
+            if with_target:
+                changed = {file.path for file in (await self.facts(repository, *merged_into[name])).files}
+                files = tuple(file for file in files if file in changed or file not in with_target)
+        return files
 
     async def facts(self, repository: Repository, own: str | None, target: str | None) -> Facts:
         """The changes that merging the commit `own` into `target` would make; none if either is missing."""

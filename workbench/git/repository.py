@@ -18,6 +18,7 @@ from workbench.git import (
     imports,
     included,
     integration,
+    lfs,
     opening,
     predict,
     protected,
@@ -194,6 +195,10 @@ class Repository(Plumbing):
     def has_submodules(self, commit: str) -> bool:
         """Whether a commit (a full id) has submodules."""
         return bool(submodules.at(self, commit))
+
+    def beside_bundles(self, commit: str) -> tuple[list[str], list[str]]:
+        """What of a commit (a full id) no bundle has: the patterns of files of Git LFS, and the paths of submodules."""
+        return lfs.patterns(self.read, commit), [one.path for one in submodules.at(self, commit)]
 
     def empty_submodules(self, path: Path, commit: str, because: str | None = None) -> list[str]:
         """The submodules of a commit, at any depth, whose files a worktree at `path` does not have, and why.

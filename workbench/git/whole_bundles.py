@@ -13,6 +13,8 @@ from workbench.git.run import NOBODY, GitResult, run
 BEGIN_SECONDS = 600.0
 _HEADER = 100
 """More bytes than the lines with the version of a bundle and how its objects are named."""
+_ON_DISK = ("core.fsync=committed,reference",)
+"""By default, git leaves it to the system when references come to the disk."""
 
 
 def write(repository: Plumbing, path: Path) -> dict[str, str]:
@@ -73,9 +75,9 @@ def add_references(repository: Plumbing, refs: Mapping[str, str], aside: str) ->
 
 
 def create(repository: Plumbing, refs: Mapping[str, str]) -> None:
-    """Create references, all or none."""
+    """Create references on the disk, all or none."""
     lines = "".join(f"create {name} {id_}\n" for name, id_ in refs.items())
-    repository.write("update-ref", "--stdin", stdin=os.fsencode(lines))
+    repository.write("update-ref", "--stdin", stdin=os.fsencode(lines), settings=_ON_DISK)
 
 
 def _heads(result: GitResult) -> dict[str, str]:

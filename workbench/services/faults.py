@@ -283,6 +283,14 @@ def _entries(place: Path) -> Iterator[Path]:
 
 def _refs(ctx: Ctx, repository: Repository, works: Iterable[Row]) -> Iterator[_Found]:
     """References that name nothing or are of no attempt, and kept work whose reference is gone."""
+    for ref in repository.unreadable_references("refs/workbench"):
+        fault = Fault(
+            kind="ref_dangling",
+            name=ref,
+            says=f"The file of the reference {ref} is empty or damaged, and git fails beside it.",
+            mend="Delete it; a reference to kept work is made again then.",
+        )
+        yield _Found(fault, _mend_unreadable(repository, ref))
     by_ref = {attempt_ref(row["task_id"], row["attempt"]): row for row in works}
     named, whole = repository.references("refs/workbench"), repository.tips("refs/workbench")
     for ref, object_id in sorted(named.items(), key=lambda item: item[0] in whole):  # git fails beside one of nothing
@@ -325,6 +333,14 @@ def _mend_ref(
             says = f" Its commits are in {bundle}."
         await to_thread(repository.delete_branch, ref, object_id)
         return f"The reference is deleted.{says}"
+
+    return delete
+
+
+def _mend_unreadable(repository: Repository, ref: str) -> Callable[[], Awaitable[str]]:
+    async def delete() -> str:
+        await to_thread((repository.git_dir / ref).unlink, missing_ok=True)
+        return "The file is deleted."
 
     return delete
 

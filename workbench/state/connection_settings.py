@@ -27,7 +27,11 @@ class ConnectionSettings(BaseSettings):
     idle_anonymous_seconds: float = Field(
         300.0, gt=0, description="How long a WebSocket may stay open if its client neither registers nor authenticates."
     )
-    max_frame_bytes: int = Field(1_048_576, ge=1_024, description="Largest WebSocket frame or request body.")
+    max_frame_bytes: int = Field(
+        1_048_576,
+        ge=65_536,
+        description="Largest WebSocket frame or request body; workers send what is larger in pieces.",
+    )
     max_in_flight: int = Field(64, ge=1, description="Messages of one connection that are handled concurrently.")
     max_messages_per_second: int = Field(
         200, ge=1, description="Rate limit of one connection, averaged over ten seconds."

@@ -18,6 +18,8 @@ from workbench.errors import BadInput
 from workbench.state import settings_file
 
 VARIABLE = "WORKBENCH_DATABASE_URL"
+OLDEST_SERVER = 14
+"""The oldest version of PostgreSQL that does."""
 SCHEMES = ("postgresql://", "postgres://")
 SECRET = frozenset({"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"})
 """Keywords of libpq whose value is secret."""
@@ -25,7 +27,7 @@ PASSWORD_VARIABLE = "PGPASSWORD"
 OF_LIBPQ = re.compile(r"PG[A-Z]+")
 """libpq's own variables."""
 _PAIR = re.compile(
-    r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:'((?:[^'\\]|\\.)*)'(?=\s|$)|((?:[^\s'\\]|\\.)*)(?=\s|$))", re.DOTALL
+    r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:'((?:[^'\\]|\\.)*)'(?=\s|$)|((?!')(?:[^\s\\]|\\.)*)(?=\s|$))", re.DOTALL
 )
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _URL = re.compile(r"(?:(?P<user>[^/?@]*)@)?(?P<hosts>[^/?@]*)(?:/(?P<dbname>[^?@]*))?(?:\?(?P<more>.*))?", re.DOTALL)

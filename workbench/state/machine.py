@@ -24,27 +24,37 @@ from workbench.state import user_files
 from workbench.state.root import identity
 from workbench.system import atomic_file
 
+SERVER = r"^(https?://[^\s/?#]+[^\s?#]*)?$"
+"""The address of a server, or nothing."""
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
 class DaskMachine(BaseModel, frozen=True, extra="forbid"):
-    """A Dask cluster that runs: the address of its scheduler, such as ``tcp://head:8786``."""
+    """A Dask cluster that runs.
+
+    Args:
+        address: of its scheduler, such as ``tcp://head:8786``.
+        server: see `SlurmMachine`.
+    """
 
     kind: Literal["dask"]
     address: str = Field(pattern=r"^(tcp|tls|ws|wss)://[^\s/]+:[0-9]+$")
+    server: str = Field("", max_length=1_000, pattern=SERVER)
 
 
 class SlurmMachine(BaseModel, frozen=True, extra="forbid"):
-    """Jobs of Slurm that are workers of a Dask cluster as long as a sweep needs them.
+    """Jobs of Slurm that are workers of a Dask cluster as long as a sweep or an agent needs them.
 
     Args:
-        jobs: how many.
+        server: the address at which agents there reach the project's server; empty: at that where it listens.
+        jobs: how many a sweep has.
         cores, memory: of each.
         patience_seconds: how long to wait for the first job to start.
         options: what else `SLURMCluster` of dask-jobqueue takes, such as `queue`, `account`, `walltime`, `interface`.
     """
 
     kind: Literal["slurm"]
+    server: str = Field("", max_length=1_000, pattern=SERVER)
     jobs: int = Field(1, ge=1, le=10_000)
     cores: int = Field(ge=1, le=10_000)
     memory: str = Field(min_length=1, max_length=50)
@@ -79,9 +89,9 @@ class MachineSettings(BaseSettings):
 
     machines: Annotated[dict[Annotated[str, Field(pattern=f"^{NAME}$")], dict[str, Any]], NoDecode] = Field(
         {},
-        description='Other machines, by name, as tables. Clusters that execute sweeps: kind = "dask" with the address '
-        'of a scheduler; kind = "slurm" with jobs, cores, memory, patience_seconds and options. Those on which agents '
-        'are spawned: kind = "ssh" with host, command and options. See docs/machines.md.',
+        description="Other machines, by name, as tables. Agents are spawned on all, sweeps executed on clusters. "
+        'kind = "ssh" has host, command and options; kind = "dask" has the address of a scheduler and server; '
+        'kind = "slurm" has jobs, cores, memory, patience_seconds, options and server. See docs/machines.md.',
     )
 
     machine: str = Field(
@@ -103,6 +113,11 @@ class MachineSettings(BaseSettings):
         1_073_741_824,
         ge=0,
         description="Most bytes of files outside of git that an attempt on a machine without a clone may send.",
+    )
+    max_sent_log_bytes: int = Field(
+        20_000_000,
+        ge=100_000,
+        description="Most bytes of the log that a worker on a machine without a clone sends: then the older half goes.",
     )
     max_workers_of_machine: int = Field(
         16, ge=1, description="Most workers that a machine without a clone may enlist with its token."

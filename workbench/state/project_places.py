@@ -118,6 +118,11 @@ class ProjectPlaces:
         return self.home / "writers"
 
     @property
+    def machine_facts(self) -> Path:
+        """What machines that are reached by ssh have said of themselves, a file for each."""
+        return self.home / "machines"
+
+    @property
     def devices(self) -> Path:
         """Locks of the devices that attempts lease. Only supervisors write there."""
         return self.home / "devices"

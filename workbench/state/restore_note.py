@@ -48,12 +48,15 @@ class RestoreNote:
         return note if isinstance(note.path, str) and isinstance(note.digest, str) else None
 
     def write(self, directory: Path) -> None:
-        """Note it for a directory.
+        """Note it for a directory, on the disk.
 
         Raises:
-            Unavailable: ``PROJECT_UNWRITABLE``.
+            Unavailable: ``PROJECT_UNWRITABLE``. OSError: it cannot be written.
         """
-        atomic_file.replace(self.file(directory), json.dumps(asdict(self)), mode=0o600)
+        file = self.file(directory)
+        atomic_file.replace(file, json.dumps(asdict(self)), mode=0o600)
+        for above in (file.parent, directory):
+            atomic_file.sync(above)
 
 
 def require_restored(project: Path) -> None:

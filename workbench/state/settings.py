@@ -51,6 +51,8 @@ from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSetting
 PACKAGE = Path(__file__).parents[1]
 PREFIX = "WORKBENCH_"
 SETTINGS_FILE = "settings.toml"
+MOST = {"days": 36_525.0, "seconds": 36_525 * 86_400.0}
+"""The longest time that a setting can be, by its unit: a century."""
 
 
 def shipped(*parts: str) -> Path:
@@ -405,6 +407,13 @@ class Settings(
     def _join_list(cls, value: Any, info: ValidationInfo) -> Any:
         return settings_file.joined(str(info.field_name), value)
 
+    @field_validator("*", mode="after")
+    @classmethod
+    def _bound_time(cls, value: Any, info: ValidationInfo) -> Any:
+        """`inf`, or as good as that, is a number that clocks and databases can add to the time."""
+        unit = str(info.field_name).rpartition("_")[2]
+        return min(value, MOST[unit]) if unit in MOST and isinstance(value, float) else value
+
     @field_validator("integration_gates", mode="before")
     @classmethod
     def _split_commands(cls, value: Any) -> Any:
@@ -464,7 +473,10 @@ def digest(values: Mapping[str, Any]) -> str:
 def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:
     """The coded error for invalid values, which are not repeated, because they may be secret."""
     project = Path(given["project"]) if "project" in given else find_project()
-    sources = [(_source(str(problem["loc"][0]), given, project), problem["msg"]) for problem in error.errors()]
+    sources = [
+        (_source(str(problem["loc"][0]), given, project), problem["msg"].removeprefix("Value error, "))
+        for problem in error.errors()
+    ]
     problems = "; ".join(f"{where}: {reason}" for (where, _), reason in sources)
     remedies = dict.fromkeys(remedy for (_, remedy), _ in sources)
     return BadInput("BAD_SETTINGS", f"{problems}. {' '.join(remedies)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from workbench.store.mark import mark_file
 from workbench.store.queries import beside
 from workbench.store.sqlite_connection import connect
 from workbench.store.sqlite_errors import storage_error
+from workbench.system.atomic_file import sync
 
 SQL = beside(__file__)
 
@@ -47,6 +47,7 @@ def new_backup(store: Path, now: int, make: Callable[[Path], object]) -> Path:
         try:
             make(unfinished)
             unfinished.rename(backup)
+            sync(backup.parent)
         finally:
             remove(unfinished)
     except (OSError, sqlite3.Error) as error:
@@ -95,6 +96,7 @@ def put(file: Path, store: Path, now: int) -> Path | None:
         return _exchange(store, file, now)
     file.rename(store)
     mark_file(store).unlink(missing_ok=True)
+    sync(store.parent)
     return None
 
 
@@ -110,6 +112,8 @@ def accept(store: Path, now: int) -> Path:
         for path in _files(store):
             if path.exists():
                 shutil.copy2(path, aside / path.name)
+                sync(aside / path.name)
+        sync(aside)
         with closing(connect(store)) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         mark_file(store).unlink(missing_ok=True)
@@ -124,6 +128,8 @@ def _exchange(store: Path, file: Path | None, now: int) -> Path:
     if file is not None:
         file.rename(store)
     mark_file(store).unlink(missing_ok=True)
+    for directory in (aside, store.parent):
+        sync(directory)
     return aside
 
 
@@ -183,12 +189,6 @@ def remove(database: Path) -> None:
     """Remove a database that nobody has open, if there is one."""
     for path in _files(database):
         path.unlink(missing_ok=True)
-
-
-def sync(file: Path) -> None:
-    """Wait until a file is on the disk."""
-    with file.open("rb") as opened:
-        os.fsync(opened.fileno())
 
 
 def _read_mode(backup: Path) -> str:

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.model import wall_clock
-from workbench.store.backups import hold_closed, new_backup, put, remove, sync
+from workbench.store.backups import hold_closed, new_backup, put, remove
 from workbench.store.contents import Columns, Contents, PostgresContents, Rows, SqliteContents
 from workbench.store.examination import read_only, require_whole, store_error
-from workbench.store.migrate import is_current, migrate, scripts
+from workbench.store.migrate import migrate, require_current, scripts
 from workbench.store.queries import beside
 from workbench.store.server_connection import connected
 from workbench.store.sqlite_connection import SqliteConnection, connect
+from workbench.system.atomic_file import sync
 
 if TYPE_CHECKING:
     from workbench.store.postgres_connection import PostgresConnection
@@ -81,7 +82,7 @@ class ComparedTable:
 
 
 def copy_to_postgres(store: Path, address: str) -> list[ComparedTable]:
-    """Copy a store from SQLite to an empty database of PostgreSQL. Blocks.
+    """Copy a store from SQLite to an empty database of PostgreSQL, unless that has a copy with equal rows. Blocks.
 
     Args:
         address: see `postgres.open_store`.
@@ -94,11 +95,13 @@ def copy_to_postgres(store: Path, address: str) -> list[ComparedTable]:
     def copy_from(source: SqliteContents) -> list[ComparedTable]:
         with _opened(address) as database:
             _require_unused(database)
+            if _last_event(database):  # it stays as it is, whosever it is
+                require_current(database, "The store in the database")
             migrate(database, scripts(), wall_clock())
             with database.alone():
                 _require_unused(database)
-                _require_empty(database)
-                return copy(source, PostgresContents(database))
+                target = PostgresContents(database)
+                return _compared_again(source, target, database) or copy(source, target)
 
     return _with_sqlite(store, copy_from)
 
@@ -118,7 +121,7 @@ def copy_from_postgres(address: str, store: Path) -> tuple[list[ComparedTable], 
         try:
             with _opened(address) as database, database.alone():
                 _require_unused(database)
-                _require_current(database)
+                require_current(database)
                 compared = _fill(temporary, PostgresContents(database))
             return compared, put(temporary, store, wall_clock())
         except sqlite3.Error as error:
@@ -147,7 +150,7 @@ def copy_as_file(address: str, path: Path) -> None:
         WorkbenchError: see `copy_to_postgres`.
     """
     with _opened(address) as database:
-        _require_current(database)
+        require_current(database)
         database.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         _fill(path, PostgresContents(database))
         database.execute("COMMIT")
@@ -177,7 +180,7 @@ def compare_stores(store: Path, address: str) -> list[ComparedTable]:
 
     def compare_with(source: SqliteContents) -> list[ComparedTable]:
         with _opened(address) as database:
-            _require_current(database)
+            require_current(database)
             with database.alone():
                 _require_unused(database)
                 return compare(source, PostgresContents(database))
@@ -242,7 +245,7 @@ def _with_sqlite(store: Path, question: Callable[[SqliteContents], T]) -> T:
     """The answer to a question about the contents of a store that nobody has open meanwhile."""
 
     def ask(db: SqliteConnection) -> T:
-        _require_current(db)
+        require_current(db)
         return question(SqliteContents(db))
 
     with hold_closed(store):
@@ -276,18 +279,12 @@ def _opened(address: str) -> Iterator[PostgresConnection]:
         yield database
 
 
-def _require_current(db: sqlite3.Connection | PostgresConnection) -> None:
-    if not is_current(db, scripts()):
-        raise Conflict(
-            "PROJECT_OUTDATED", "The store was last used with an older Workbench. `workbench migrate` updates it."
-        )
-
-
 def _require_unused(database: PostgresConnection) -> None:
     """Refuse a database that a server, a notebook or a command of Workbench has open."""
     until = time.monotonic() + LEAVING_SECONDS
     while (users := database.query(SQL.users)) and time.monotonic() < until:
         time.sleep(0.05)
+        database.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees its first look again
     if users:
         servers = database.query(SQL.servers) if database.query(SQL.has_servers) else []
         names = ", ".join(
@@ -300,11 +297,26 @@ def _require_unused(database: PostgresConnection) -> None:
         )
 
 
-def _require_empty(database: PostgresConnection) -> None:
-    ((last,),) = database.query(SQL.last_event)
-    if last:
-        raise Conflict(
-            "COPY_NOT_EMPTY",
-            f"The database already has a store, with events up to {last:,}. Copy to an empty database: `createdb` "
-            "makes one.",
-        )
+def _compared_again(source: Contents, target: Contents, database: PostgresConnection) -> list[ComparedTable] | None:
+    """The tables of a copy that was made before, and cut off after that; None if the database is empty.
+
+    Raises:
+        Conflict: ``COPY_NOT_EMPTY``: it has another store.
+    """
+    last = _last_event(database)
+    if not last:
+        return None
+    if last == source.last_ids().get("events"):
+        compared = compare(source, target)
+        if all(table.is_equal for table in compared):
+            return compared
+    raise Conflict(
+        "COPY_NOT_EMPTY",
+        f"The database already has a store, with events up to {last:,}. Copy to an empty database: `createdb` makes "
+        "one.",
+    )
+
+
+def _last_event(database: PostgresConnection) -> int:
+    rows = database.query(SQL.last_event)
+    return int(rows[0][0]) if rows else 0

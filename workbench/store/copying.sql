@@ -9,4 +9,5 @@ SELECT 1 WHERE to_regclass('servers') IS NOT NULL;
 SELECT url, machine FROM servers WHERE ended_at IS NULL ORDER BY seen_at DESC LIMIT 3;
 
 -- name: last_event
-SELECT COALESCE(pg_sequence_last_value(CAST(pg_get_serial_sequence('events', 'id') AS REGCLASS)), 0);
+SELECT COALESCE(pg_sequence_last_value(CAST(pg_get_serial_sequence('events', 'id') AS REGCLASS)), 0)
+WHERE to_regclass('events') IS NOT NULL;

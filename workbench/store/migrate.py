@@ -152,13 +152,22 @@ def migrate(db: sqlite3.Connection | Database, wanted: Sequence[Script], now: in
     return names
 
 
-def is_current(db: sqlite3.Connection | Database, wanted: Sequence[Script]) -> bool:
-    """Whether every script was applied. Changes nothing.
+def require_current(db: sqlite3.Connection | Database, store: str = "The store", project: Path | None = None) -> None:
+    """Refuse a store to which a script was not applied yet. Changes nothing.
+
+    Args:
+        store: what it is called.
+        project: the directory of its project, if that is known.
 
     Raises:
-        Conflict: see `migrate`.
+        Conflict: ``PROJECT_OUTDATED``; see `migrate`.
     """
-    return not _find_pending(_applied_hashes(_database(db)), wanted)
+    if _find_pending(_applied_hashes(_database(db)), scripts()):
+        option = f" --project {project}" if project else ""
+        raise Conflict(
+            "PROJECT_OUTDATED",
+            f"{store} was last used with an older Workbench. Update it in its project: `workbench migrate{option}`.",
+        )
 
 
 def extent(db: sqlite3.Connection | Database) -> tuple[int, str | None]:
@@ -166,6 +175,13 @@ def extent(db: sqlite3.Connection | Database) -> tuple[int, str | None]:
     database = _database(db)
     ((count, latest),) = database.query(SQL.extent) if database.query(SQL.history_exists) else [(0, None)]
     return count, latest
+
+
+def created_at(db: sqlite3.Connection | Database) -> int | None:
+    """When the store in a database was created, microseconds UTC; None if there is none."""
+    database = _database(db)
+    rows = database.query(SQL.created) if database.query(SQL.history_exists) else []
+    return rows[0][0] if rows else None
 
 
 def _database(db: sqlite3.Connection | Database) -> Database:

@@ -26,5 +26,8 @@ VALUES (:name, :hash, :at, :elapsed, :success, :reason);
 -- name: history
 SELECT migration_name, script_hash, applied_at, execution_time_ms, success, reason FROM migration_history ORDER BY id;
 
+-- name: created
+SELECT applied_at FROM migration_history ORDER BY id LIMIT 1;
+
 -- name: extent
 SELECT COUNT(DISTINCT migration_name), MAX(migration_name) FROM migration_history WHERE success = 1;

@@ -11,13 +11,19 @@ from workbench.store import sqlite
 from workbench.store.base import Store
 
 
-def open_store(target: Path | str, clock: Callable[[], int] | None = None) -> Store:
+def open_store(
+    target: Path | str,
+    clock: Callable[[], int] | None = None,
+    recognise: Callable[[int | None], None] | None = None,
+) -> Store:
     """Open a store, and create and migrate it if necessary. Blocks for some milliseconds.
 
     Args:
         target: the file of SQLite's database; or where a PostgreSQL database is, as libpq takes it: a URL or
             ``keyword=value`` pairs.
         clock: the store's; otherwise that of the machine with SQLite, and that of the server with PostgreSQL.
+        recognise: of a database of PostgreSQL, gets the time when its store was created, or None, and refuses the wrong
+            one by an error: before anything in it is changed.
 
     Raises:
         Unavailable: see `workbench.store.sqlite.open_store` and `workbench.store.postgres.open_store`;
@@ -29,7 +35,7 @@ def open_store(target: Path | str, clock: Callable[[], int] | None = None) -> St
     require_installed()
     from workbench.store import postgres
 
-    return postgres.open_store(target, clock)
+    return postgres.open_store(target, clock, recognise)
 
 
 def require_installed() -> None:

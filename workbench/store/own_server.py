@@ -30,14 +30,13 @@ import psutil
 
 from workbench.errors import BadInput, Conflict, Refused, Unavailable
 from workbench.state import user_files
+from workbench.state.database_url import OLDEST_SERVER
 from workbench.system import atomic_file, file_lock
 from workbench.system.users import user_name
 
 HOST = "127.0.0.1"
 NAME = "workbench"
 """The role, and its database."""
-MINIMUM_MAJOR = 14
-"""As in `postgres_connection`, which needs a library that this does not."""
 START_SECONDS = 60
 STOP_SECONDS = 60.0
 MAKE_SECONDS = 120.0
@@ -191,12 +190,12 @@ def _programs_for(data: Path) -> Programs:
     major = _major_of(data)
     if major is None and data.is_dir() and any(data.iterdir()):
         raise BadInput("NOT_A_DATABASE", f"{data} has other files. Name an empty or a new directory with --data.")
-    usable = [programs for programs in installed if programs.major >= MINIMUM_MAJOR]
+    usable = [programs for programs in installed if programs.major >= OLDEST_SERVER]
     if not usable:
         found = f"PostgreSQL {installed[-1].major} is too old" if installed else "PostgreSQL's server is not installed"
         raise Unavailable(
             "POSTGRES_MISSING",
-            f"{found}: Workbench needs version {MINIMUM_MAJOR} or newer. {INSTALL} installs it. Or use a server that "
+            f"{found}: Workbench needs version {OLDEST_SERVER} or newer. {INSTALL} installs it. Or use a server that "
             "runs elsewhere: set WORKBENCH_DATABASE_URL to its address.",
         )
     if major is None:

@@ -19,12 +19,12 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from workbench.errors import Conflict, Unavailable, WorkbenchError
+from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import wall_clock
 from workbench.state.database_url import DatabaseUrl
 from workbench.store.base import Reader, Row, Statements, Values
 from workbench.store.group_commit import GroupCommit, Job, Recorder, merge_values, raisable
-from workbench.store.migrate import is_current, migrate, scripts
+from workbench.store.migrate import created_at, migrate, require_current, scripts
 from workbench.store.postgres_connection import TAKE_LOCK, Connector, PostgresConnection, ServerClock
 from workbench.store.postgres_errors import is_lost, opening_error, storage_error
 from workbench.store.postgres_listener import Listener
@@ -89,7 +89,12 @@ class PostgresTx(Recorder, PostgresReader):
 class PostgresStore(GroupCommit):
     """One project's store; open it with `open_store`, close it with `close`."""
 
-    def __init__(self, target: str, clock: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        target: str,
+        clock: Callable[[], int] | None = None,
+        recognise: Callable[[int | None], None] | None = None,
+    ) -> None:
         self._server_clock = ServerClock()
         super().__init__(clock or self._server_clock, READERS)
         self.target = target
@@ -101,6 +106,8 @@ class PostgresStore(GroupCommit):
         self._writer = self._connector.connect(patience=0)
         try:
             self._server_clock.set(*self._writer.ask(CLOCK))
+            if recognise is not None:
+                recognise(created_at(self._writer))
             self.migrated = migrate(self._writer, scripts(), self.now())
         except BaseException:
             self._writer.close()
@@ -263,11 +270,13 @@ class PostgresStore(GroupCommit):
             return self._connector.connect()
 
 
-def open_store(target: str, clock: Callable[[], int] | None = None) -> PostgresStore:
+def open_store(
+    target: str, clock: Callable[[], int] | None = None, recognise: Callable[[int | None], None] | None = None
+) -> PostgresStore:
     """Open the store of a project, and create and migrate it if necessary. Blocks for some milliseconds.
 
     Args:
-        target: see `workbench.store.opening.open_store`.
+        target, recognise: see `workbench.store.opening.open_store`.
         clock: instead of that of the server.
 
     Raises:
@@ -275,7 +284,7 @@ def open_store(target: str, clock: Callable[[], int] | None = None) -> PostgresS
         Conflict: ``MIGRATION_DRIFT``, ``MIGRATION_UNKNOWN``.
     """
     try:
-        return PostgresStore(target, clock)
+        return PostgresStore(target, clock, recognise)
     except psycopg.Error as error:
         raise opening_error(target, error) from error
 
@@ -290,12 +299,7 @@ def read_database(target: str, question: Callable[[PostgresReader], T]) -> T:
     try:
         with closing(Connector(target).connect(patience=0)) as db:
             db.execute(BEGIN_READING)
-            if not is_current(db, scripts()):
-                raise Conflict(
-                    "PROJECT_OUTDATED",
-                    f"The store in the database {DatabaseUrl(target)} was last used with an older Workbench. Update it "
-                    "with `workbench migrate` in its project.",
-                )
+            require_current(db, f"The store in the database {DatabaseUrl(target)}")
             return question(PostgresReader(db, wall_clock()))
     except psycopg.Error as error:
         raise opening_error(target, error) from error

@@ -14,12 +14,11 @@ from psycopg import adapt, conninfo, pq
 from psycopg.pq.abc import PGresult
 
 from workbench.errors import BadInput, Unavailable, WorkbenchError
+from workbench.state.database_url import OLDEST_SERVER
 from workbench.store.base import Values
 from workbench.store.postgres_errors import PASSING, READ_ONLY, opening_error
 from workbench.store.queries import Dialect, Query
 
-OLDEST = 14
-"""The oldest version of PostgreSQL that does."""
 LOCK = 0x776F726B62656E63
 """The advisory lock of whoever writes or migrates; advisory locks are each database's own."""
 TAKE_LOCK = f"SELECT pg_advisory_xact_lock({LOCK})"
@@ -307,10 +306,11 @@ def _require_fit(version: int, encoding: str, is_read_only: int) -> None:
     Args:
         version: as PostgreSQL numbers it: 150018 is 15.18.
     """
-    if version < OLDEST * 10_000:
+    if version < OLDEST_SERVER * 10_000:
         raise Unavailable(
             "POSTGRES_TOO_OLD",
-            f"The server is PostgreSQL {version // 10_000}; Workbench needs {OLDEST} or newer. Use a newer server.",
+            f"The server is PostgreSQL {version // 10_000}; Workbench needs {OLDEST_SERVER} or newer. Use a newer "
+            "server.",
         )
     if encoding != "UTF8":
         raise Unavailable(

@@ -26,6 +26,10 @@ _REFUSED = (
     "STORE_REFUSED",
     "PostgreSQL does not let this user do that. Let the user own the database, or give another one.",
 )
+_NO_SCHEMA = (
+    "STORE_REFUSED",
+    "The database has no schema for tables. Create one, or correct the search_path of the user or of the address.",
+)
 STORAGE_ERRORS: dict[str, tuple[str, str]] = {
     "53100": (FULL[0], "The disk of the PostgreSQL server is full. Free some space there; nothing was changed."),
     "53200": ("STORE_FAILED", "The PostgreSQL server has no memory left. Nothing was changed."),
@@ -36,6 +40,7 @@ STORAGE_ERRORS: dict[str, tuple[str, str]] = {
     "57014": BUSY,
     "25006": READ_ONLY,
     "42501": _REFUSED,
+    "3F000": _NO_SCHEMA,
     "58030": _FAILED,
     "58P01": _FAILED,
     "XX001": _CORRUPT,

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from workbench.errors import Conflict, NotFound, Refused
+from workbench.errors import NotFound, Refused
 from workbench.model import wall_clock
 from workbench.store.base import Reader
 from workbench.store.examination import read_only, require_marked, require_there, store_error
 from workbench.store.mark import read_mark
-from workbench.store.migrate import is_current, scripts
+from workbench.store.migrate import require_current
 from workbench.store.opening import require_installed
 from workbench.store.sqlite import SqliteReader
 from workbench.store.sqlite_connection import SqliteConnection
@@ -51,12 +51,7 @@ def _read_file(path: Path, question: Callable[[Reader], T]) -> T:
 
     def examine(db: SqliteConnection) -> T:
         require_marked(path, db, mark)
-        if not is_current(db, scripts()):
-            raise Conflict(
-                "PROJECT_OUTDATED",
-                f"{path.parent.parent} was last used with an older Workbench. Update its store with "
-                f"`workbench migrate --project {path.parent.parent}`.",
-            )
+        require_current(db, f"The store of {path.parent.parent}", path.parent.parent)
         return question(SqliteReader(db, wall_clock()))
 
     try:

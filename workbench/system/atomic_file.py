@@ -95,6 +95,22 @@ def tail(path: Path, size: int) -> str:
         return file.read(size).decode("utf-8", "replace")
 
 
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on the disk.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems do that for directories by themselves
+            raise
+    finally:
+        os.close(descriptor)
+
+
 def _write(path: Path, text: str, mode: int) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(fd, "w", encoding="utf-8") as file:

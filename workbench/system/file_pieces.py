@@ -7,6 +7,13 @@ from pathlib import Path
 
 PIECE = 524_288
 """Bytes that are read and sent at once."""
+BESIDES = 8_192
+"""Bytes of a request besides its piece: the longest name of a file, and what says whose it is."""
+
+
+def fitting(frame_bytes: int) -> int:
+    """How many bytes are sent at once if a request, in which they are in base64, has at most `frame_bytes`."""
+    return min(PIECE, (frame_bytes - BESIDES) * 3 // 4)
 
 
 def write(path: Path, offset: int, piece: bytes) -> int:

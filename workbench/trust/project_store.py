@@ -45,9 +45,18 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
         if note is not None:
             raise not_set(settings, note)
         return opening.open_store(settings.database, clock)
-    store = opening.open_store(settings.database_url.conninfo, clock)
+    work = _newest_work(settings.database) if note is None else None
+
+    def recognise(created: int | None) -> None:
+        if note is not None and created != note.created:
+            raise _of_another(settings, note)
+        if work is not None and created is None:
+            raise _lacks_work(settings)
+
+    store = opening.open_store(settings.database_url.conninfo, clock, recognise)
     try:
-        _recognise(store, settings, note).write(settings.home)
+        created = note.created if note else _begin(store, settings, work)
+        DatabaseNote(str(settings.database_url), created).write(settings.home)
     except BaseException:
         store.close()
         raise
@@ -69,47 +78,55 @@ def opener(settings: Settings) -> Iterator[Callable[..., Store]]:
             yield partial(opening.open_store, Path(place) / settings.database.name)
 
 
-def _recognise(store: Store, settings: Settings, note: DatabaseNote | None) -> DatabaseNote:
-    """The note of a database that is this project's.
+def _begin(store: Store, settings: Settings, work: tuple[int, int] | None) -> int:
+    """When the store of a database was created that the project has not used before.
+
+    Args:
+        work: see `_newest_work`.
 
     Raises:
-        Conflict: ``DATABASE_OF_ANOTHER``, ``DATABASE_LACKS_WORK``.
+        Conflict: ``DATABASE_LACKS_WORK``.
     """
-    event, at = _newest_work(settings.database) if note is None else (None, None)
+    event, at = work or (None, None)
     identity, newest = asyncio.run(store.read(lambda tx: (tx.one(SQL.identity, event=event), tx.one(SQL.newest))))
     assert identity is not None
     is_rolled_up = event is not None and event <= (identity["rolled_up"] or 0)
     if identity["at"] != at and not is_rolled_up:
-        raise Conflict(
-            "DATABASE_LACKS_WORK",
-            f"The database {settings.database_url} does not have the work that this project has in "
-            f"{settings.database}. `workbench db copy --to` copies it into an empty database. To begin without it, "
-            "move the file away.",
-        )
-    current = DatabaseNote(str(settings.database_url), identity["created"])
-    if note is not None and note.created != current.created:
-        raise Conflict(
-            "DATABASE_OF_ANOTHER",
-            f"This project's store is in the database {note.url}, and {current.url} has another one. Correct "
-            f"database_url, or remove {note.file(settings.home)} to use the other store from now on.",
-        )
-    if note is None and event is None and newest is not None:
+        raise _lacks_work(settings)
+    if work is None and newest is not None:
         log.warning(
             "%s uses the store in the database %s from now on, in which there is work already. If that is another "
             "project's, unset %s, and remove %s.",
-            *(settings.project, current.url, VARIABLE, DatabaseNote.file(settings.home)),
+            *(settings.project, settings.database_url, VARIABLE, DatabaseNote.file(settings.home)),
         )
-    return current
+    return int(identity["created"])
 
 
-def _newest_work(database: Path) -> tuple[int | None, int | None]:
+def _newest_work(database: Path) -> tuple[int, int] | None:
     """The newest event in the project's SQLite file that a person or an agent caused, and its time; None if none is."""
     if not require_there(database):
-        return None, None
+        return None
     try:
-        return read_only(database, lambda db: db.execute(SQL.newest.sqlite).fetchone()) or (None, None)
+        newest: tuple[int, int] | None = read_only(database, lambda db: db.execute(SQL.newest.sqlite).fetchone())
     except sqlite3.Error as error:
         raise store_error(database, error) from error
+    return newest
+
+
+def _lacks_work(settings: Settings) -> Conflict:
+    return Conflict(
+        "DATABASE_LACKS_WORK",
+        f"The database {settings.database_url} does not have the work that this project has in {settings.database}. "
+        "`workbench db copy --to` copies it into an empty database. To begin without it, move the file away.",
+    )
+
+
+def _of_another(settings: Settings, note: DatabaseNote) -> Conflict:
+    return Conflict(
+        "DATABASE_OF_ANOTHER",
+        f"This project's store is in the database {note.url}, and {settings.database_url} has another one, or "
+        f"none. Correct database_url, or remove {note.file(settings.home)} to use the other database from now on.",
+    )
 
 
 def not_set(settings: Settings, note: DatabaseNote) -> Conflict:

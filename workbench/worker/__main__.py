@@ -10,10 +10,13 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
 
 from workbench.errors import WorkbenchError
 from workbench.present.inert import inert
 from workbench.process import adopt_orphans, mark_this_process
+from workbench.worker import own_log
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervisor import Supervisor
 
@@ -25,10 +28,11 @@ class _Inert(logging.Formatter):
         return inert(super().format(record))
 
 
-async def work(config: WorkerConfig, *, while_input: bool = False) -> int:
+async def work(config: WorkerConfig, notes: Sequence[str] = (), *, while_input: bool = False) -> int:
     """Work until a signal, until there is no more to do, or until the admission is revoked; the exit status.
 
     Args:
+        notes: lines for its log, before it begins.
         while_input: end, as by SIGTERM, when the standard input ends.
     """
     supervisor = Supervisor(config, adopts_orphans=adopt_orphans())
@@ -45,24 +49,28 @@ async def work(config: WorkerConfig, *, while_input: bool = False) -> int:
                 supervisor.stop()
 
         loop.add_reader(stdin, read)
-    try:
-        await supervisor.run()
-    except WorkbenchError as error:
-        logging.error("%s: %s", error.code, error.message)
-        return 1
+    is_far = config.server_file is None and not while_input  # else what it logs comes to its server by itself
+    async with own_log.sending(config) if is_far else nullcontext():
+        for note in notes:
+            logging.warning("%s", note)
+        try:
+            await supervisor.run()
+        except WorkbenchError as error:
+            logging.error("%s: %s", error.code, error.message)
+            return 1
     return 0
 
 
-def run(config: WorkerConfig, *, while_input: bool = False) -> int:
+def run(config: WorkerConfig, notes: Sequence[str] = (), *, while_input: bool = False) -> int:
     """Work in this process, which does nothing else; the exit status. See `work`."""
     mark_this_process()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format=own_log.FORMAT)
     if sys.stderr.isatty():
         for handler in logging.getLogger().handlers:
-            handler.setFormatter(_Inert("%(asctime)s %(levelname)s %(message)s"))
+            handler.setFormatter(_Inert(own_log.FORMAT))
     for name in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    return asyncio.run(work(config, while_input=while_input))
+    return asyncio.run(work(config, notes, while_input=while_input))
 
 
 if __name__ == "__main__":

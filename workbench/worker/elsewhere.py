@@ -30,6 +30,8 @@ from workbench.system.tree_removal import remove_tree
 from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
+ID_BYTES = 80
+"""Bytes of a request for each commit that it names."""
 TRIES = 3
 """How often a bundle is taken or sent that arrives damaged."""
 
@@ -47,14 +49,19 @@ class BranchCopy:
         call: runs operations as the worker of the branch's worktree.
         repository: of this machine; `Repository.create` made it.
         files: a directory for bundles on their way.
+        max_bytes: of a bundle's objects.
+        frame_bytes: of a request.
     """
 
-    def __init__(self, call: Operations, repository: Repository, branch: str, files: Path, max_bytes: int) -> None:
+    def __init__(
+        self, call: Operations, repository: Repository, branch: str, files: Path, *, max_bytes: int, frame_bytes: int
+    ) -> None:
         self._call = call
         self._repository = repository
         self._branch = branch
         self._files = files
         self._max_bytes = max_bytes
+        self._frame_bytes = frame_bytes
         self._others: Mapping[str, str] = {}
         """The commits of other branches that the server has offered."""
 
@@ -83,7 +90,8 @@ class BranchCopy:
 
     async def _fetch(self, other: str | None = None) -> str:
         """Take the objects of the branch, or of another one; its commit."""
-        known = list(dict.fromkeys((await asyncio.to_thread(self._repository.branches)).values()))[:MOST_KNOWN]
+        most = min(MOST_KNOWN, self._frame_bytes // ID_BYTES)
+        known = list(dict.fromkeys((await asyncio.to_thread(self._repository.branches)).values()))[:most]
         given = {} if other is None else {"branch": other}
         offer = await self._call("offer_worktree_bundle", known=known, **given)
         if offer["bytes"]:
@@ -125,7 +133,8 @@ class BranchCopy:
             sha256, size = await asyncio.to_thread(_hash_and_size, content)
 
             async def send() -> str:
-                await _send_pieces(content, size, partial(self._call, "send_worktree_bundle", sha256=sha256))
+                call = partial(self._call, "send_worktree_bundle", sha256=sha256)
+                await _send_pieces(content, size, call, self._frame_bytes)
                 imported = await self._call("import_worktree_bundle", sha256=sha256, bytes=size, **attempt)
                 commit: str = imported["commit"]
                 return commit
@@ -225,8 +234,9 @@ class CheckoutElsewhere(WorkerCheckout):
                 with os.fdopen(number, "rb", closefd=False) as file:
                     sha256, size = await asyncio.to_thread(_hash_and_size, file)
                     about = {"name": path, "sha256": sha256, "bytes": size, "key": self._key, **self._attempt}
+                    call = partial(self._call, "send_artifact", **about)
                     if size:
-                        await _repeated(lambda: _send_pieces(file, size, partial(self._call, "send_artifact", **about)))
+                        await _repeated(lambda: _send_pieces(file, size, call, self._config.frame_bytes))
         except OSError as error:
             log.warning("the artifact %s is not sent: %s", path, error.strerror)
 
@@ -240,7 +250,12 @@ class CheckoutElsewhere(WorkerCheckout):
     def _copy(self) -> BranchCopy:
         config = self._config
         return BranchCopy(
-            self._call, self._repository(), self._worktree.branch, bundles_of(config.project), config.import_bytes
+            self._call,
+            self._repository(),
+            self._worktree.branch,
+            bundles_of(config.project),
+            max_bytes=config.import_bytes,
+            frame_bytes=config.frame_bytes,
         )
 
 
@@ -284,16 +299,18 @@ def _hash_and_size(file: BufferedReader) -> tuple[str, int]:
     return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
 
 
-def _piece(file: BufferedReader, offset: int) -> str:
+def _piece(file: BufferedReader, offset: int, size: int) -> str:
     file.seek(offset)
-    return base64.b64encode(file.read(file_pieces.PIECE)).decode()
+    return base64.b64encode(file.read(size)).decode()
 
 
-async def _send_pieces(file: BufferedReader, size: int, send: Callable[..., Awaitable[dict[str, Any]]]) -> None:
+async def _send_pieces(
+    file: BufferedReader, size: int, send: Callable[..., Awaitable[dict[str, Any]]], frame_bytes: int
+) -> None:
     """Send what of a file has not arrived yet."""
     received: int = (await send())["received"]
     while received < size:
-        data = await asyncio.to_thread(_piece, file, received)
+        data = await asyncio.to_thread(_piece, file, received, file_pieces.fitting(frame_bytes))
         received = (await send(offset=received, data=data))["received"]
 
 

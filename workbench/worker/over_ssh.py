@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Event
 from types import FrameType
-from typing import IO
+from typing import IO, ClassVar
 
 PORTS = range(20_000, 32_000)
 """Where the server is reached there: below those that systems give to connections."""
@@ -42,6 +42,8 @@ class SshStart:
         limits: options of `workbench worker`.
         told: where it writes, when it ends, a sentence with a code if something failed.
     """
+
+    MODULE: ClassVar = "workbench.worker.over_ssh"
 
     machine: str
     host: str

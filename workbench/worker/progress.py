@@ -17,11 +17,14 @@ from workbench.errors import BadInput, WorkbenchError
 from workbench.model import uuid7
 
 NOTE_LIMIT = 9_000
+"""Characters of a note, which fits into the smallest request that the settings permit."""
 NOTE_SECONDS = 1.0
 CALLS_LIMIT = 900
 """Events of calls that are sent at once; more of a second are left out."""
+CALL_BYTES = 500
+"""Bytes of a request for each of them, besides its arguments or its result."""
 CALLS_SIZE = 400_000
-"""Characters of their arguments and results that are sent at once: a request is no longer than `max_frame_bytes`."""
+"""Characters of their arguments and results that are sent at once."""
 LOG_LIMIT = 20_000_000
 """Characters of one attempt that are kept in the log file: a command must not fill the disk."""
 
@@ -85,12 +88,19 @@ class CallReporter:
     """Collects the calls of tools that a program tells of, and sends them, at most once a second.
 
     Args:
-        send: sends beginnings and ends, no more than `CALLS_LIMIT` at once. When it fails, beginnings are dropped, as
-            the notes tell of them, too; ends are sent again, without results.
+        send: sends beginnings and ends, as many at once as fit into a request. When it fails, beginnings are dropped,
+            as the notes tell of them, too; ends are sent again, without results.
+        frame_bytes: of a request.
     """
 
-    def __init__(self, send: Callable[[list[dict[str, Any]], list[dict[str, Any]]], Awaitable[object]]) -> None:
+    def __init__(
+        self,
+        send: Callable[[list[dict[str, Any]], list[dict[str, Any]]], Awaitable[object]],
+        frame_bytes: int = 1_048_576,
+    ) -> None:
         self._send = send
+        self._most_events = min(CALLS_LIMIT, frame_bytes // 2 // CALL_BYTES)
+        self._most_size = min(CALLS_SIZE, frame_bytes // 3)
         self._started: list[dict[str, Any]] = []
         self._ended: list[dict[str, Any]] = []
         self._ids: dict[str, str] = {}
@@ -100,14 +110,14 @@ class CallReporter:
     def _fitting(self, value: Any) -> Any:
         """A value, unless there is too much at once."""
         size = len(json.dumps(value))
-        if self._size + size > CALLS_SIZE:
+        if self._size + size > self._most_size:
             return "[too much at once to keep]"
         self._size += size
         return value
 
     def add(self, call: ToolStart | ToolEnd) -> None:
         """Take the beginning or the end of a call; those of Workbench's own server it has recorded itself."""
-        if len(self._started) + len(self._ended) >= CALLS_LIMIT:
+        if len(self._started) + len(self._ended) >= self._most_events:
             self._left_out += 1
         elif isinstance(call, ToolStart) and call.server != OWN_SERVER and call.tool:
             self._ids[call.call] = call_id = str(uuid7(time.time_ns() // 1_000))
@@ -145,7 +155,8 @@ class CallReporter:
         if left_out:
             log.warning("%s events of calls are left out: there are too many at once", left_out)
         while started or ended:
-            now, ended = ended[: CALLS_LIMIT - len(started)], ended[CALLS_LIMIT - len(started) :]
+            most = self._most_events - len(started)
+            now, ended = ended[:most], ended[most:]
             try:
                 await self._send(started, now)
             except Exception as error:  # an attempt does not fail because a record does

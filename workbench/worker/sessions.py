@@ -10,6 +10,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from workbench.drivers import DRIVERS, ProgramStream, ProgramUsage
 from workbench.rules.failures import FailureKind
 
 RECORD, CONVERSATION = "session.json", "conversation"
+DAY = 86_400.0
 END_CHARS = 1_000_000
 """Characters at the end of a conversation in which a limit is looked for."""
 
@@ -99,6 +101,14 @@ class SessionStore:
     def forget(self) -> None:
         """Keep nothing."""
         shutil.rmtree(self.place, ignore_errors=True)
+
+
+def forget_before(directory: Path, at: float) -> None:
+    """Forget the conversations in a directory that were kept before a time, seconds since the epoch. Blocks."""
+    for place in directory.glob("*"):
+        with suppress(FileNotFoundError):  # its task has ended meanwhile
+            if place.stat().st_mtime < at:
+                shutil.rmtree(place, ignore_errors=True)
 
 
 def under_way(home: Path, program: str, stream: ProgramStream) -> KeptSession | None:

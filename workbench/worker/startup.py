@@ -89,6 +89,7 @@ class WorkerConfig:
         session_bytes: of a conversation that is kept.
         silence_seconds: how long a program may say nothing while none of its tools runs.
         result_bytes: of a result, as JSON.
+        frame_bytes: of a request to the server.
         preparation: what is done before each attempt.
     """
 
@@ -122,6 +123,7 @@ class WorkerConfig:
     session_bytes: int = 50_000_000
     silence_seconds: float = 1_800.0
     result_bytes: int = 1_048_576
+    frame_bytes: int = 1_048_576
     preparation: Preparation = field(default_factory=Preparation)
 
     def as_json(self) -> str:

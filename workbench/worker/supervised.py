@@ -166,7 +166,8 @@ class SupervisedAttempt:
             await send(self._note)
         config = worker.config
         cwd = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
-        async with ProgressReporter(send).sending() as on_line, CallReporter(self._send_calls).sending() as on_call:
+        calls = CallReporter(self._send_calls, config.frame_bytes)
+        async with ProgressReporter(send).sending() as on_line, calls.sending() as on_call:
             outcome = await attempt.run(worker, task, cwd, on_line, on_call, Mailbox(self._deliver))
             if note := await asyncio.to_thread(preparation.changed_environment, self.config.preparation):
                 on_line(note)

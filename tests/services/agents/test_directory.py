@@ -64,6 +64,7 @@ NO_CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"expires_in_seconds": -1}, "INVALID_ARGUMENTS"),
     ({"expires_at": "tomorrow"}, "INVALID_ARGUMENTS"),
     ({"expires_at": "2026-01-01T00:00:00"}, "INVALID_ARGUMENTS"),
+    ({"expires_at": "9999-12-31T23:59:59.999999Z"}, "INVALID_ARGUMENTS"),
     ({"agent_id": "bob"}, "AGENT_ID_TAKEN"),
     ({"agent_id": "BOB"}, "AGENT_ID_TAKEN"),
     ({"agent_id": "none"}, "BAD_AGENT_ID"),

@@ -87,6 +87,15 @@ async def test_gates_run_in_the_call_and_a_failed_one_needs_a_choice(settings: S
         assert (repository / "new.txt").exists()
 
 
+async def test_a_secret_in_a_gate_is_in_no_event(settings: Settings) -> None:
+    secret = "sk-ant-api03-" + "Zx9" * 20
+    async with open_with_request(settings, f"true {secret}") as (workbench, question):
+        assert states(await approval(workbench, question)) == ["passed"]
+        events = (await workbench.call("list_events", limit=1_000))["events"]
+        assert [one["data"]["command"] for one in events if one["kind"] == "gate.ended"] == ["true ••••••"]
+        assert secret not in str(events)
+
+
 async def test_a_gate_refused_a_path_by_its_box_names_the_setting(settings: Settings) -> None:
     if not abilities().abi:
         pytest.skip(abilities().summary)

@@ -132,6 +132,7 @@ async def test_pending_registrations_are_not_imported(filled: Workbench, other: 
     assert made["notes"] == ["Registrations that waited for a decision, and are left out: 1."]
 
 
+NO_TIMES = ["0001-01-01T00:00:00+14:00", "1969-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999999Z"]
 UNKNOWN = "There is no {0} 'nowhere'. list_{0}s lists them"
 PROBLEMS: dict[tuple[str, str, str], list[str]] = {
     ("projects", "json", "[{}]"): ["1 name required"],
@@ -146,6 +147,13 @@ PROBLEMS: dict[tuple[str, str, str], list[str]] = {
     ],
     ("teams", "csv", "name,session_id\nred,nowhere\n"): [f"1 SESSION_NOT_FOUND {UNKNOWN.format('session')}"],
     ("contexts", "json", '[{"title": "a"}]'): ["1 SESSION_REQUIRED Give session_id or session"],
+    ("agents", "json", json.dumps([{"agent_id": ""}, *({"agent_id": "ada", "expires_at": at} for at in NO_TIMES)])): [
+        "1 agent_id must not be empty",
+        *(f"{row} expires_at must be between 1970 and 9999" for row in (2, 3, 4)),
+    ],
+    ("contexts", "csv", f"session,created_at\none,{NO_TIMES[0]}\n"): [
+        "1 created_at must be between 1970 and 9999",
+    ],
     ("agents", "csv", "agent_id,persona_id\nada,wizard\nnone,\nAda,\nada,\n"): [
         "1 PERSONA_NOT_FOUND There is no persona 'wizard'. Available: implementer, planner, reviewer, tester",
         "2 BAD_AGENT_ID An agent id has 1 to 64 letters, digits, '.', '_' or '-', begins with a letter or digit, "

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tests.services.telemetry.collector import (
     Collector,
     collecting,
 )
+from tests.tls import tls_in_front
 from workbench.app import Workbench
 from workbench.rules.telemetry.spans import SCHEMA
 from workbench.shells.serve import Servers
@@ -363,6 +365,28 @@ async def test_without_a_collector_nothing_is_kept_and_an_unusable_one_is_said(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://me:hidden@127.0.0.1:4318")
         error = await given.refuses("TELEMETRY_MISSET", workbench.call("get_telemetry"))
     assert "hidden" not in error.message
+
+
+@pytest.mark.long
+async def test_a_certificate_that_is_not_trusted_is_said_and_can_be_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async with (
+        collecting() as collector,
+        tls_in_front(collector.address, tmp_path) as address,
+        Workbench.open(told_at(settings, address)) as workbench,
+    ):
+        ada = await admitted(workbench, "ada")
+        await tell(workbench)
+        await worked(workbench, ada)
+        await tell(workbench)
+        failed = await status(workbench)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+        await tell(workbench)
+        mended = await status(workbench)
+    assert failed["error_code"] == "TELEMETRY_MISSET"
+    assert "is not trusted: self-signed certificate. Name a file" in failed["error"]
+    assert (mended["error_code"], mended["behind"], len(collector.spans)) == (None, 0, 4)
 
 
 @pytest.mark.long

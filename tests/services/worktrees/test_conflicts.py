@@ -49,6 +49,9 @@ async def test_conflicts_are_foreseen_with_the_target_and_each_other(workbench: 
         ("b", "main", True, ["README.md"]),
         ("a", "b", False, ["README.md"]),
     ]
+    await given.worktree(workbench, "late")  # it has changed nothing: the conflicts of its target are not its own
+    commit(await given.worktree(workbench, "later"), "later.txt")
+    assert [pair for pair in await pairs(workbench) if {"late", "later"} & {*pair[:2]}] == []
     status = await worktree_row(workbench, "a")
     assert (status["conflicts"], status["overlaps"]) == (["README.md"], [{"worktree": "b", "files": ["README.md"]}])
     await workbench.call("discard_worktree", worktree_name="a")

@@ -52,7 +52,8 @@ def _projects(context: click.Context, _: click.Parameter, texts: Sequence[str]) 
     multiple=True,
     metavar="[NAME=]DIRECTORY",
     callback=_projects,
-    help="Root directory of the project. With a name: of another one that the query uses too, as NAME.tasks.",
+    help="Root directory of the project. With a name: of another one that the query uses too, as NAME.tasks, or files "
+    "of an export.",
 )
 @click.option(
     "--chart",

@@ -19,7 +19,9 @@ from workbench.errors import WorkbenchError
 from workbench.present.inert import inert_line
 
 RESOURCES = ("agents", "teams", "contexts", "sessions", "projects", "tasks", "events")
-"""What `export` exports in the form that `import` reads."""
+"""What `export` exports as rows of the project, by operation."""
+IMPORTABLE = ("projects", "sessions", "teams", "agents", "contexts", "tasks")
+"""Those that `import` reads, in the order in which it does."""
 MOST = 100
 """The most rows of a list that are offered."""
 _PLAIN = re.compile(r"[\w ./:@+-]+")
@@ -149,8 +151,14 @@ def exports(client: OperatorClient) -> Iterator[tuple[Any, str]]:
     """What `export` exports by name."""
     from workbench.analytics.views import described
 
-    yield from ((name, "as `import` reads it") for name in RESOURCES)
-    yield from ((view.name, view.meaning) for view in described() if view.name not in RESOURCES)
+    yield from ((name, "as `import` reads it") for name in IMPORTABLE)
+    yield from ((view.name, view.meaning) for view in described() if view.name not in IMPORTABLE)
+
+
+@_offers
+def importable(client: OperatorClient) -> Iterator[tuple[Any, str]]:
+    """What `import` reads."""
+    return ((name, "") for name in IMPORTABLE)
 
 
 @_offers

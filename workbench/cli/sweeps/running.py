@@ -162,7 +162,8 @@ def executors(settings: Settings, dask: str | None, limits: SweepLimits) -> Iter
 
             address = dask if cluster is None else cluster.address
             client = stack.enter_context(connected(address, limits.workers))
-        from workbench.sweeps.dask.executor import WORKERLESS_SECONDS, on_cluster
+        from workbench.clusters.dask import WORKERLESS_SECONDS
+        from workbench.sweeps.dask.executor import on_cluster
 
         patience = cluster.patience_seconds if isinstance(cluster, SlurmMachine) else WORKERLESS_SECONDS
         yield partial(on_cluster, client, is_own=dask == LOCAL_CLUSTER, serve=serve, patience=patience)

@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from workbench.errors import BadInput, Conflict, Hint, NotFound
-from workbench.model import SECOND, Access, GrantedAccess, Role, SelfTools, Wire, iso
+from workbench.model import SECOND, Access, GrantedAccess, Moment, Role, SelfTools, Wire, iso
 from workbench.ops import Ctx, first_problems, problems_of
 from workbench.present.inert import inert_line
 from workbench.rules import access
@@ -54,7 +54,7 @@ class Grant(Wire):
     role: Role | None = None
     tool: GrantedAccess | None = None
     access_level: Access | None = None
-    expires_at: AwareDatetime | None = None
+    expires_at: Moment | None = None
     expires_in_seconds: float | None = Field(None, gt=0, le=3.2e9)
     definition: str | None = None
     self_tools: SelfTools | None = None

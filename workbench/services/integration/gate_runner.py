@@ -10,6 +10,7 @@ from workbench.ops import Ctx
 from workbench.ops.duties import duty
 from workbench.rules import integration as rules
 from workbench.rules.integration import GateState
+from workbench.rules.secrets.executed import with_masks
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration import gates, proposal
@@ -89,6 +90,6 @@ def _show(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) ->
 def _emit_ended(tx: Tx, approval: ApprovalInfo, gate: Mapping[str, Any]) -> None:
     """Emit how a gate ended, without its output: the approval has that until the gates are run again."""
     about = {"worktree": approval.payload["worktree"], "commit": approval.payload["merged_commit"]}
-    result = {name: gate[name] for name in ("command", "state", "exit_code", "seconds")}
+    result = {name: with_masks(gate[name]) for name in ("command", "state", "exit_code", "seconds")}
     requester = approvals.requester_of(tx, approval.requester)
     tx.emit("gate.ended", f"approval:{approval.id}", requester=requester, approval=approval.id, **about, **result)

@@ -167,6 +167,8 @@ async def _post(ctx: Ctx, told: Notification) -> None:
     """
     import httpx2
 
+    from workbench.client.http import TRUST_IT, distrust
+
     settings = ctx.settings
     if not settings.notify_webhook:
         raise Unavailable("NOTIFY_UNSET", "The webhook was taken out of the settings before the message was sent.")
@@ -182,6 +184,9 @@ async def _post(ctx: Ctx, told: Notification) -> None:
     except TimeoutError:
         raise _unreachable(f"did not answer within {settings.notify_seconds:g} s") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:  # its text may have the address
+        if why := distrust(error):
+            text = f"Your webhook's certificate is not trusted: {why}. {TRUST_IT}"
+            raise Unavailable("WEBHOOK_UNREACHABLE", text) from None
         raise _unreachable(f"could not be reached ({type(error).__name__})") from None
     if status >= SERVER_ERROR or status == TOO_MANY:
         raise _unreachable(f"answered {status}")

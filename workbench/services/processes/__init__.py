@@ -7,8 +7,19 @@ from workbench.services.processes import (
     reattach,
     samples,
     sandbox,
+    sent_logs,
     silence,
     termination,
 )
 
-__all__ = ["departures", "processes", "profiles", "reattach", "samples", "sandbox", "silence", "termination"]
+__all__ = [
+    "departures",
+    "processes",
+    "profiles",
+    "reattach",
+    "samples",
+    "sandbox",
+    "sent_logs",
+    "silence",
+    "termination",
+]

@@ -24,7 +24,7 @@ from workbench.process import TreeUsage
 from workbench.services.agents import directory
 from workbench.services.agents.directory import AgentInfo
 from workbench.services.agents.rows import require_agent
-from workbench.services.processes.sandbox import Confinement
+from workbench.services.processes.sandbox import ELSEWHERE, Confinement
 from workbench.services.processes.termination import process_of
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row
@@ -73,7 +73,8 @@ class Process(Wire):
     agent_id: str
     machine: str
     """The machine that it runs on. Of one on another machine, its use, its descendants and its log are known there; of
-    one that was started there by ssh, the use is that of ssh, and the log is here."""
+    one on a machine without a clone, the log is here, and the use is that of ssh, if that has started it; else it
+    counts as ended once it was silent for `silent_seconds`."""
     state: Literal["queued", "running", "ended"]
     running: bool
     pid: int | None
@@ -139,12 +140,16 @@ async def get_agent_process_info(
         Annotated[Int64, Field(ge=0)] | None, Field(description="Read on: lines after this byte of the log.")
     ] = None,
 ) -> Process:
-    """Get the process of an agent you spawned: its usage, descendants, exit code and the end of its log."""
+    """Get the process of an agent you spawned: its usage, descendants, exit code and the end of its log.
+
+    Of a worker that a machine without a clone has started, there is the log.
+    """
 
     def question(tx: Reader) -> Row:
         agent = require_agent(tx, agent_id)
         require_authority(ctx.caller, agent)
-        return require_spawn(tx, agent_id, agent["id"])
+        there = tx.one(SQL.elsewhere, agent=agent["id"])
+        return _of_elsewhere(there) if there else require_spawn(tx, agent_id, agent["id"])
 
     row = await ctx.read(question)
     usages = await _usages(ctx, [row])
@@ -179,6 +184,11 @@ def require_spawn(tx: Reader, agent_id: str, agent_uid: str) -> Row:
     if row is None:
         raise NotFound("PROCESS_NOT_FOUND", f"{agent_id} was not spawned by Workbench; it has no process.")
     return row
+
+
+def _of_elsewhere(row: Row) -> Row:
+    """The row of a worker of a machine without a clone, like that of a spawn."""
+    return {**row, "request": json.dumps({"on": row["elsewhere"]}), "confinement": ELSEWHERE.model_dump_json()}
 
 
 async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, TreeUsage]:
@@ -236,7 +246,8 @@ def _process(ctx: Ctx, agent_id: str, row: Row, usage: TreeUsage | None, tail: T
 def _state(row: Row) -> Literal["queued", "running", "ended"]:
     if row["state"] in ("queued", "starting"):
         return "queued"
-    return "running" if row["pid"] is not None and row["ended_at"] is None else "ended"
+    is_there = row["state"] == "there" or row["pid"] is not None
+    return "running" if is_there and row["ended_at"] is None else "ended"
 
 
 def _tail(ctx: Ctx, row: Row, most: int, after: int | None) -> Tail:

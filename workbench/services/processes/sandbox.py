@@ -30,6 +30,10 @@ class Confinement(Wire):
     missing: list[str]
 
 
+ELSEWHERE = Confinement(enforced=True, missing=["What boxes lack on its machine is said in its log."])
+"""A worker elsewhere does not start without a box, unless a person has decided that there."""
+
+
 class ConfinementSupport(Wire):
     """What this system can enforce, and what the settings ask for.
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import BadInput
-from workbench.model import SECOND, Access, GrantedAccess, Int64, OnFailure, Registration, Role, TaskState
+from workbench.model import SECOND, Access, GrantedAccess, Int64, Moment, OnFailure, Registration, Role, TaskState
 from workbench.ops import problems_of
 from workbench.rules.naming import Description, Name
 from workbench.rules.tasks.check import Evidence
@@ -44,8 +44,8 @@ class SpaceRow(FileRow):
     project: str | None = None
     session_id: str | None = None
     session: str | None = None
-    created_at: AwareDatetime | None = None
-    updated_at: AwareDatetime | None = None
+    created_at: Moment | None = None
+    updated_at: Moment | None = None
 
 
 class ContextRow(FileRow):
@@ -60,14 +60,14 @@ class ContextRow(FileRow):
     title: Title = ""
     content: str = ""
     metadata: Metadata = Field(default_factory=dict)
-    created_at: AwareDatetime | None = None
-    updated_at: AwareDatetime | None = None
+    created_at: Moment | None = None
+    updated_at: Moment | None = None
 
 
 class AgentRow(FileRow):
     """An agent. `worktree`, `client` and `address` are accepted and not used: they are of the machine it was on."""
 
-    agent_id: str
+    agent_id: Annotated[str, Field(min_length=1)]
     name: Name | None = None
     registration_status: Registration = Registration.ASSIGNED
     persona_id: str | None = None
@@ -83,9 +83,9 @@ class AgentRow(FileRow):
     capabilities: dict[str, Any] = Field(default_factory=dict)
     client: str | None = None
     address: str | None = None
-    expires_at: AwareDatetime | None = None
-    registered_at: AwareDatetime | None = None
-    last_heartbeat: AwareDatetime | None = None
+    expires_at: Moment | None = None
+    registered_at: Moment | None = None
+    last_heartbeat: Moment | None = None
 
 
 class TaskRow(FileRow):
@@ -119,16 +119,16 @@ class TaskRow(FileRow):
     status: TaskState = TaskState.PENDING
     assigned_agent_id: str | None = None
     retry_count: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    not_before: AwareDatetime | None = None
+    not_before: Moment | None = None
     progress: Annotated[int, Field(ge=0, le=100)] = 0
     result_data: Any = None
     artifacts: list[str] = []
     error_message: Annotated[str | None, Field(max_length=100_000)] = None
     evidence: Evidence | None = None
     created_by: str | None = None
-    created_at: AwareDatetime | None = None
-    started_at: AwareDatetime | None = None
-    completed_at: AwareDatetime | None = None
+    created_at: Moment | None = None
+    started_at: Moment | None = None
+    completed_at: Moment | None = None
 
 
 def rows(model: type[R], format: Format, content: str) -> list[R]:

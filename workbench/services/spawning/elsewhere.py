@@ -11,7 +11,9 @@ import shutil
 from asyncio import gather, to_thread
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+from urllib.parse import quote
 
 from pydantic import Field
 
@@ -34,8 +36,10 @@ from workbench.services.spawning.definition import persona_of
 from workbench.services.spawning.request import DisplayName, ProfileName, SpawnPersona, capabilities_of
 from workbench.services.worktrees.creation import create_with_workplace
 from workbench.state.machine import DescribedMachine, SshMachine
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
+from workbench.system import atomic_file
 
 SQL = beside(__file__)
 
@@ -72,6 +76,23 @@ class MachineFacts(Wire):
         [], max_length=20, description="What else its boxes do not enforce, in words."
     )
 
+    def save(self, settings: Settings, machine: str) -> None:
+        """Save what a machine of the settings says, for `load`. Blocks.
+
+        Raises:
+            Unavailable: ``PROJECT_UNWRITABLE``.
+        """
+        atomic_file.replace(_facts_file(settings, machine), self.model_dump_json(), 0o600)
+
+    @classmethod
+    def load(cls, settings: Settings, machine: str) -> tuple[Self | None, int | None]:
+        """What a machine of the settings has said last, and when, microseconds UTC; neither, if nothing. Blocks."""
+        file = _facts_file(settings, machine)
+        try:
+            return cls.model_validate_json(atomic_file.read(file)), file.stat().st_mtime_ns // 1_000
+        except (OSError, ValueError):
+            return None, None
+
     @property
     def has(self) -> Iterator[str]:
         """What the machine has, in words."""
@@ -91,6 +112,10 @@ class MachineFacts(Wire):
         yield from self.missing
 
 
+def _facts_file(settings: Settings, machine: str) -> Path:
+    return settings.machine_facts / f"{quote(machine, safe='')}.json"
+
+
 class AddedMachine(Wire):
     """A machine whose workers may be enlisted with `token`, which is returned only this once."""
 
@@ -101,10 +126,11 @@ class AddedMachine(Wire):
 class EnlistingMachine(Wire):
     """A machine elsewhere. `workers`: those that it has enlisted and that may still act.
 
-    `kind`: `worker` has a token to enlist workers; `dask` and `slurm` are of the settings, and execute sweeps; agents
-    are spawned on those of kind `ssh`, which are of the settings, too. `facts`: what it said of itself when it last
-    enlisted one, which nobody has checked; null: nothing. `has` and `lacks` say the same in words; those of `dask` and
-    `slurm` are what the scheduler and the settings say now, or why it cannot be used, with the next step.
+    `kind`: `worker` has a token to enlist workers; the others are of the settings, and agents are spawned on them;
+    `dask` and `slurm` execute sweeps, too. `facts`: what it said of itself when it last enlisted one, or, of one of
+    kind `ssh`, when the last agent there began (`used_at`), which nobody has checked; null: nothing. `has` and `lacks`
+    say the same in words; those of `dask` and `slurm` are what the scheduler and the settings say now, or why it cannot
+    be used, with the next step.
     """
 
     name: str
@@ -126,14 +152,18 @@ class EnlistingMachine(Wire):
         return cls(**{**dict(row), "facts": facts}, kind="worker", **words)
 
     @classmethod
-    def of_settings(cls, name: str, machine: DescribedMachine, workers: int) -> EnlistingMachine:
+    def of_settings(cls, settings: Settings, name: str, machine: DescribedMachine, workers: int) -> EnlistingMachine:
         """The machine that the settings describe. Asks a cluster, for a few seconds. Blocks."""
+        facts, told_at = None, None
         if isinstance(machine, SshMachine):
-            found = ClusterFacts(f"ssh to {machine.host}", "" if shutil.which("ssh") else NO_SSH)
+            facts, told_at = MachineFacts.load(settings, name)
+            told = facts or MachineFacts()
+            lacks = told.lacks if shutil.which("ssh") else [NO_SSH]
+            found = ClusterFacts(", ".join((f"ssh to {machine.host}", *told.has)), ", ".join(lacks))
         else:
             found = clusters.of(name, machine)
-        nobody = {"added_by": None, "added_at": None, "used_at": None, "facts": None}
-        return cls(name=name, kind=machine.kind, workers=workers, has=found.has, lacks=found.lacks, **nobody)
+        at = {"added_by": None, "added_at": None, "used_at": told_at}
+        return cls(name=name, kind=machine.kind, workers=workers, facts=facts, has=found.has, lacks=found.lacks, **at)
 
 
 class EnlistingMachines(Wire):
@@ -187,11 +217,11 @@ async def list_machines(ctx: Ctx) -> EnlistingMachines:
     described = sorted(ctx.settings.described_machines.items())
 
     def question(tx: Reader) -> tuple[list[Row], list[int]]:
-        return tx.all(SQL.list), [len(_workers(tx, name)) if one.kind == "ssh" else 0 for name, one in described]
+        return tx.all(SQL.list), [len(_workers(tx, name)) for name, _ in described]
 
     rows, workers = await ctx.read(question)
     asked = (
-        to_thread(EnlistingMachine.of_settings, name, machine, number)
+        to_thread(EnlistingMachine.of_settings, ctx.settings, name, machine, number)
         for (name, machine), number in zip(described, workers, strict=True)
     )
     return EnlistingMachines(machines=[*map(EnlistingMachine.of, rows), *await gather(*asked)])
@@ -257,7 +287,9 @@ def require_no_function(profile: Profile) -> None:
     """
     if any("{function}" in part for part in profile.command or ()):
         raise BadInput(
-            "BAD_FUNCTION", f"The profile {profile.name} takes a function, which is not sent to other machines."
+            "BAD_FUNCTION",
+            f"The profile {profile.name} calls a function of the project, which is not sent to other machines. Choose "
+            "another profile, or start the worker in the project, on its machine.",
         )
 
 

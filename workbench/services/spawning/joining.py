@@ -46,6 +46,7 @@ from workbench.state.settings import Settings
 from workbench.system import atomic_file, file_lock
 from workbench.worker.api import RETRY_SECONDS
 from workbench.worker.elsewhere import BranchCopy, bundles_of, check_out
+from workbench.worker.sessions import DAY, forget_before
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 MOST_WORKERS = 1_000
@@ -150,7 +151,10 @@ async def join(request: JoinRequest, place: Path) -> Joined:
     except Unavailable as error:
         if error.code not in ("NO_SERVER", "NO_REPLY"):
             raise
-        text = f"No Workbench server answers at {request.url}. Open the way there (`ssh -L …`), if it is closed; "
+        said = error.details.get("reason", "it is too late")
+        text = (
+            f"No Workbench server answers at {request.url}: {said}. Open the way there (`ssh -L …`), if it is closed; "
+        )
         raise Unavailable(
             error.code, f"{text}`workbench status` in the project says at which port its server is."
         ) from error
@@ -162,15 +166,23 @@ async def join(request: JoinRequest, place: Path) -> Joined:
     )
     resources = await asyncio.to_thread(lambda: list(lending.rows(Settings(project=place))))
     async with connection as api:
-        terms = await api.call_once("worker_terms", resources=resources)
+        told = {"facts": await asyncio.to_thread(_facts)} if token == request.token else {}
+        terms = await api.call_once("worker_terms", resources=resources, **told)
         apart = abs(time.time() - datetime.fromisoformat(terms["now"]).timestamp())
         settings = _settings(place, terms)
         profile = Profile.model_validate(terms["profile"])
         _require_programs(profile, terms["models"])
         _make_private(settings.scratch)
+        forget = time.time() - settings.keep_attempts_days * DAY  # nobody tells this machine that a task has ended
+        await asyncio.to_thread(forget_before, settings.agent_sessions, forget)
         repository = await asyncio.to_thread(Repository.create, place, terms["object_format"])
         copy = BranchCopy(
-            api.call, repository, terms["branch_name"], bundles_of(place), max_bytes=settings.max_import_bytes
+            api.call,
+            repository,
+            terms["branch_name"],
+            bundles_of(place),
+            max_bytes=settings.max_import_bytes,
+            frame_bytes=settings.max_frame_bytes,
         )
         commit = await copy.fetch()
         worktree = _place(settings, terms)
@@ -180,12 +192,17 @@ async def join(request: JoinRequest, place: Path) -> Joined:
 
 
 def _notes(settings: Settings, terms: Mapping[str, Any], apart: float) -> Iterator[str]:
-    """Coded lines about what this machine lacks, or has otherwise; its clock is `apart` seconds from the server's."""
+    """Coded lines about what this machine lacks, does not get, or has otherwise.
+
+    Args:
+        apart: how many seconds its clock is from the server's.
+    """
     if confinement_of(settings).enforced and not namespaces_of(settings):
         text = (
             "Commands share this machine's loopback and shared memory, of which they may use nothing, and the worktree"
         )
         yield f"NO_NAMESPACES: {text} stands at a path of its own. Let the user make namespaces (docs/confinement.md)."
+    yield from terms.get("stays", ())  # older servers do not say it
     if apart > CLOCK_SECONDS:
         text = f"This machine's clock and the server's differ by {apart:,.0f} s. Leases do not depend on it;"
         yield f"CLOCK_DIFFERS: {text} times in files and commits do. Set it, by NTP for example."

@@ -21,11 +21,11 @@ from workbench.rules.models.upstream import PROVIDERS, withheld_variables
 from workbench.rules.profile import RESERVED
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import processes, termination
-from workbench.services.processes.sandbox import confinement_of
+from workbench.services.processes.sandbox import ELSEWHERE, confinement_of
 from workbench.services.processes.termination import scratch_prefix
 from workbench.services.resources import leases
-from workbench.services.spawning import by_ssh, provider_keys, startup, workplace
 from workbench.services.spawning import definition as definitions
+from workbench.services.spawning import on_machine, provider_keys, startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
 from workbench.services.spawning.startup import WorkerStart
 from workbench.store.base import Reader, Row, Tx
@@ -96,13 +96,13 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
 
 async def _launch_there(ctx: Ctx, agent_uid: str, request: SpawnRequest, token: str) -> int:
     """Start an agent on another machine; the pid of its process here."""
-    start = await asyncio.to_thread(by_ssh.start_of, ctx, agent_uid, request, token)
+    start = await asyncio.to_thread(on_machine.start_of, ctx, agent_uid, request, token)
     scratch = await asyncio.to_thread(_new_scratch, ctx)
-    own = WorkerStart(token, scratch, {}, by_ssh.CONFINEMENT, None)
+    own = WorkerStart(token, scratch, {}, ELSEWHERE, None)
 
     def run() -> ProcessRef:
         return ctx.local.processes.start(
-            [sys.executable, "-P", "-m", "workbench.worker.over_ssh"],
+            [sys.executable, "-P", "-m", start.MODULE],
             cwd=scratch,
             env=_environment(ctx, (), {}),
             stdin_text=start.as_json(),

@@ -14,7 +14,7 @@ from pydantic import Field, WithJsonSchema
 
 from workbench.definition_files import Snapshot
 from workbench.drivers import Fit
-from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Conflict, Hint, Unavailable, WorkbenchError
 from workbench.model import Int64, Json
 from workbench.ops import Ctx
 from workbench.ops.duties import recovers
@@ -71,9 +71,7 @@ WorkplaceKeys = Annotated[
     Field(max_length=20, description="Keys of its workplace, such as read or network; see get_workplace."),
     WithJsonSchema({"type": "object"}),
 ]
-OnMachine = Annotated[
-    str | None, Field(max_length=50, description="A machine of the settings, of kind ssh; the operator's only.")
-]
+OnMachine = Annotated[str | None, Field(max_length=50, description="A machine of the settings; the operator's only.")]
 Limits = Annotated[ResourceLimits, Field(description="Limits of each task's command with everything it starts.")]
 OverMcp = Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")]
 
@@ -192,7 +190,8 @@ async def check_profile(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot | No
     if lacks := profiles.missing(profile, fit):
         raise Unavailable(
             "PROFILE_UNAVAILABLE",
-            f"The profile {profile.name} needs {', '.join(lacks)}, which is not installed or set here.",
+            f"The profile {profile.name} needs {', '.join(lacks)}, which is not here. Install or set it.",
+            Hint("list_profiles", "{} lists the others."),
             needs=lacks,
         )
     wants = any("{function}" in part for part in profile.command or ())

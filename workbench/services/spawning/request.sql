@@ -10,7 +10,8 @@ WHERE s.agent_id = :agent;
 
 -- name: elsewhere
 -- A worker of a machine without a clone.
-SELECT w.machine, w.profile, a.assigned_agent_id, a.persona_id, a.assigned_worktree
+SELECT w.machine, w.profile, a.assigned_agent_id, a.persona_id, a.assigned_worktree,
+    (SELECT COUNT(*) FROM spawns s WHERE s.agent_id = w.agent_id) AS spawned
 FROM machine_workers w JOIN agents a ON a.id = w.agent_id WHERE w.agent_id = :agent;
 
 -- name: busy

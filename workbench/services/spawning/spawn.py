@@ -20,10 +20,10 @@ from workbench.services.agents.rows import agent_by_uid, require_agent
 from workbench.services.definitions import changes
 from workbench.services.processes import processes, termination
 from workbench.services.processes.processes import ResourceLimits
-from workbench.services.processes.sandbox import Confinement, confinement_of, unused_paths
+from workbench.services.processes.sandbox import ELSEWHERE, Confinement, confinement_of, unused_paths
 from workbench.services.processes.workplaces import told_installs
-from workbench.services.spawning import by_ssh, elsewhere, newcomer, provider_keys
 from workbench.services.spawning import definition as definitions
+from workbench.services.spawning import elsewhere, newcomer, on_machine, provider_keys
 from workbench.services.spawning import workplace as places
 from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
 from workbench.services.spawning.launch import launch
@@ -115,7 +115,7 @@ async def spawn_agent(
         }
         stays |= {"secret": secret, "function": function, "task_id": task_id, "mcp": mcp, "definition": definition}
         stays |= {"include": include, "self_tools": self_tools, "tools": tools, "workplace": workplace}
-        program = await by_ssh.check(ctx, there, stays | {"approve": approve == "ask"})
+        program = await on_machine.check(ctx, there, stays | {"approve": approve == "ask"})
         return await ctx.local.repositories.shielded(_spawn_there(ctx, there, persona_id, name, program))
     keys, variables = places.checked_keys(ctx.caller, workplace)
     environment = {**variables, **environment}
@@ -157,7 +157,7 @@ async def _spawn_there(
     pid = await launch(ctx, agent_uid) if at_once else None
     agent = await ctx.read(lambda tx: agent_by_uid(tx, agent_uid))
     spawned = await _describe(ctx, agent, Registration(agent["registration_status"]), pid, [])
-    return spawned.model_copy(update={"confinement": by_ssh.CONFINEMENT})
+    return spawned.model_copy(update={"confinement": ELSEWHERE})
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True, command="restart")
@@ -199,10 +199,10 @@ async def restart(
     request, definition_id = SpawnRequest.of(spawn), agent["definition_id"]
     request = replace(request, profile=profile or request.profile)
     if request.on is not None:
-        await by_ssh.check(ctx, request, {})
+        await on_machine.check(ctx, request, {})
         pid = await ctx.local.repositories.shielded(_restart(ctx, agent, also))
         described = await _describe(ctx, agent, Registration(agent["registration_status"]), pid, [])
-        return described.model_copy(update={"confinement": by_ssh.CONFINEMENT})
+        return described.model_copy(update={"confinement": ELSEWHERE})
     snapshot = await changes.current(ctx, definition_id, request.definition) if definition_id else None
     checked = await check_profile(ctx, request, snapshot)
     await environment_of(ctx, agent_uid, request)

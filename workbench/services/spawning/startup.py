@@ -159,6 +159,7 @@ def config_of(
         session_bytes=settings.max_agent_session_bytes,
         silence_seconds=settings.agent_silence_seconds,
         result_bytes=settings.max_result_bytes,
+        frame_bytes=settings.max_frame_bytes,
     )
 
 

@@ -124,6 +124,8 @@ async def send(ctx: Ctx, address: str, signal: Signal, content: bytes) -> str | 
     """
     import httpx2
 
+    from workbench.client.http import TRUST_IT, distrust
+
     headers = await asyncio.to_thread(_headers, ctx)
     ctx.secrets.add(headers.values())
     headers |= {"content-type": "application/x-protobuf", "user-agent": f"workbench/{__version__}"}
@@ -144,6 +146,9 @@ async def send(ctx: Ctx, address: str, signal: Signal, content: bytes) -> str | 
     except TimeoutError:
         raise _later(f"did not answer within {seconds:g} s") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:  # its text may have the address
+        if why := distrust(error):
+            text = f"The collector's certificate is not trusted: {why}. {TRUST_IT}"
+            raise RetryLaterError(Unavailable("TELEMETRY_MISSET", text)) from None
         raise _later(f"could not be reached ({type(error).__name__})") from None
     if httpx2.codes.is_success(status):
         return await asyncio.to_thread(_refused_part, signal, bytes(body))

@@ -14,35 +14,29 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from workbench.client.project_server import server_file
+from workbench.clusters.dask import LOST_SECONDS, SETUP_SECONDS, WORKERLESS_SECONDS, answer, require_same_version
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.state.server_file import ServerFile
 from workbench.sweeps.dask import worker
 from workbench.sweeps.dask.carrier import Carrier, CopiedRun, WorkerGone
 from workbench.sweeps.dask.copied import Connected, LacksFiles, NeededArchive, Returned
-from workbench.sweeps.dask.worker import PACKAGE, Answer, SeesNoProject
+from workbench.sweeps.dask.worker import Answer, SeesNoProject
 from workbench.sweeps.execution import OnCell, RunOutcome, fail_run
 from workbench.sweeps.job import SweepCall, SweepJob
 
 if TYPE_CHECKING:
     from distributed import Client
 
-SETUP_SECONDS = 120.0
-"""Workers first import what runs need."""
 ANSWER_SECONDS = 10.0
 PIECE_SECONDS = 120.0
 """Within which a worker has to take or give a piece of a file."""
 POLL_SECONDS = 1.0
 CHECK_SECONDS = 2.0
-LOST_SECONDS = 20.0
-"""How long a scheduler may be silent before the sweep ends."""
-WORKERLESS_SECONDS = 60.0
-"""How long a cluster may be without workers before the sweep ends: new ones take time to start."""
 END_SECONDS = 10.0
 TRIES = 5
 
@@ -339,7 +333,7 @@ def on_cluster(
     client.subscribe_topic(topic, executor.on_event)
     try:
         try:
-            _require_same_version(client)
+            require_same_version(client, "the sweep")
             answer(client, client.register_plugin, plugin, name=name, seconds=SETUP_SECONDS)
             sees_project = answer(client, client.run, worker.require_fit, name, seconds=SETUP_SECONDS)
             if not all(sees_project.values()):
@@ -359,23 +353,6 @@ def on_cluster(
         executor.carrier.close()
 
 
-def _require_same_version(client: Client) -> None:
-    """Refuse workers with another version of Workbench, or none, before they are sent anything of this one.
-
-    Raises:
-        Unavailable: ``DASK_WORKER_UNFIT``.
-    """
-    own = metadata.version(PACKAGE)
-    versions = answer(client, client.run, metadata.version, PACKAGE, on_error="return", seconds=SETUP_SECONDS)
-    for address, version in versions.items():
-        if version != own:
-            theirs = f"Workbench {version}" if isinstance(version, str) else "no Workbench"
-            raise Unavailable(
-                "DASK_WORKER_UNFIT",
-                f"The Dask worker {address} has {theirs}, and the sweep {own}. Run there: pip install {PACKAGE}=={own}",
-            )
-
-
 def _worker_lost_error() -> Unavailable:
     return Unavailable(
         "DASK_WORKER_LOST",
@@ -388,16 +365,3 @@ def _lost_error() -> Unavailable:
         "DASK_LOST",
         "The connection to the Dask scheduler was lost. Once it is back, run the sweep again with --resume.",
     )
-
-
-def answer(client: Client, function: Callable[..., Any], *args: Any, seconds: float, **options: Any) -> Any:
-    """Call a function of a client that asks the scheduler, and wait at most `seconds` for the answer.
-
-    Raises:
-        TimeoutError: none came. Exception: what the function raises.
-    """
-
-    async def asked() -> Any:
-        return await function(*args, **options)
-
-    return client.sync(asked, callback_timeout=seconds)

@@ -25,6 +25,7 @@ from distributed import Worker, WorkerPlugin, get_worker
 from workbench.client.discovery import find_server
 from workbench.client.lasting import LastingConnection
 from workbench.client.project_server import server_file
+from workbench.clusters.dask import PACKAGE, is_wanted
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.sweeps.dask.copied import Connected, CopiedProject, LacksFiles, NeededArchive, Returned
@@ -34,7 +35,6 @@ from workbench.sweeps.leftovers import note_worker
 from workbench.sweeps.plan import require_kernel
 from workbench.sweeps.watch import GRACE_SECONDS, Watch, end_marked
 
-PACKAGE = "workbench-agents"
 FILES = "workbench-files"
 """The directory in that of a worker with the files of projects."""
 END_SECONDS = 10.0
@@ -194,9 +194,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
     def _is_wanted(self) -> bool:
         """Whether the sweep still waits for the runs: Dask cancels their tasks when it leaves."""
         with self._lock:
-            tasks = [self._worker.state.tasks.get(task) for task in self._tasks]
-        closes = self._worker.status.name in ("closing", "closed", "failed")
-        return not closes and all(task is not None and task.state != "cancelled" for task in tasks)
+            return is_wanted(self._worker, self._tasks)
 
     def _tell(self, number: int, done: int, cells: int) -> None:
         self._worker.log_event(self._topic, [number, done, cells])

@@ -44,7 +44,7 @@ export function Rules({ desk }) {
     </ul>
     ${ruleForm && html`<${Embedded} element=${ruleForm.element} />`}
     <${Embedded} element=${requests.errorBox} />
-    <div ref=${line} style="display: contents">
+    <div ref=${line}>
       <${Button} label="New rule…" onClick=${open} hidden=${ruleForm !== null} />
     </div>
   <//>`;

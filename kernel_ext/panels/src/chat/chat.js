@@ -81,7 +81,9 @@ export class Chat {
   row({ id, title, definition, model, answer_id: answering, updated_at: at }, now) {
     const isOpen = id === this.opened;
     const draft = this.conversation.composer.hasDraft(id) ? "draft" : null;
-    const state = [definition ?? model, draft, answering ? "answering…" : age(at, now)].filter(Boolean).join(" · ");
+    const asks = [...this.store.tables.approvals.values()].some(({ payload }) => payload.conversation_id === id);
+    const since = asks ? "waits for you" : answering ? "answering…" : age(at, now);
+    const state = [definition ?? model, draft, since].filter(Boolean).join(" · ");
     const opener = { label: title || "New conversation", "data-row": id, "aria-expanded": isOpen };
     return html`<li key=${id} class="wb-entry ${isOpen ? "wb-active" : ""}">
       <${Button} class="wb-opener" ...${opener} onClick=${() => this.open(id)} />

@@ -80,7 +80,7 @@ export class ApprovalCard {
     const facts = kind.facts?.(approval);
     this.age = h("span", {});
     this.summary = h("div", { class: "wb-card-summary" }, ...kind.summary(approval, this.tables));
-    this.lines = h("ul", { class: "wb-list wb-card-summary", "aria-label": "What decides it" });
+    this.lines = h("ul", { class: "wb-card-summary", "aria-label": "What decides it" });
     this.facts = h("div", { class: "wb-card-summary wb-cut", title: facts, hidden: !facts }, facts);
     this.live = kind.live?.();
     this.warnings = h("div", {});

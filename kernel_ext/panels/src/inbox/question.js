@@ -72,7 +72,9 @@ class Answer {
     this.fields = new ParameterForm(form);
     this.first = this.fields.first;
     this.element = h("div", { class: "wb-box wb-stack wb-roomy" }, this.fields.element);
-    this.isEmpty = Boolean(url) || !Object.keys(form.properties).length;
+    const count = Object.keys(form.properties).length;
+    this.isEmpty = Boolean(url) || !count;
+    if (count === 1) this.fields.modes.element.hidden = true; // JSON would say the same in more letters
     if (this.isEmpty) this.element.replaceChildren();
     this.element.classList.toggle("wb-box", !this.isEmpty);
   }

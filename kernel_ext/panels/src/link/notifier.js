@@ -66,10 +66,20 @@ export class Notifier {
   showInPage(sentence, items) {
     const whats = items.map(({ what }) => what);
     const type = whats.includes("failed") ? "error" : whats.every((what) => what === "done") ? "success" : "warning";
-    const { path } = this.model.widget_manager.context;
-    const open = { label: "Open the notebook", commandId: OPEN, args: { path } };
-    const actions = this.commands.hasCommand(OPEN) ? [open] : [];
+    const actions = this.commands.hasCommand(OPEN) ? [{ label: "Show the panel", commandId: this.showing() }] : [];
     this.commands.execute(NOTIFY, { message: `Workbench: ${sentence}`, type, options: { autoClose: false, actions } });
+  }
+
+  /** The command that leads to this panel: notifications can only call one. It stays, as they may outlive the panel. */
+  showing() {
+    const { model, commands } = this;
+    const id = `workbench:show-${model.get("panel_id")}`;
+    const execute = async () => {
+      await commands.execute(OPEN, { path: model.widget_manager.context.path });
+      await scrollToPanel(model);
+    };
+    if (!commands.hasCommand(id)) commands.addCommand(id, { label: "Show the panel", execute });
+    return id;
   }
 }
 
@@ -121,9 +131,8 @@ function showOnDesktop(sentence) {
  */
 async function commandsOf(model) {
   try {
-    const { views } = await model.widget_manager.get_model(model.get("panel_id"));
-    for (const view of Object.values(views)) {
-      let root = (await view).luminoWidget;
+    for (const view of await viewsOf(model)) {
+      let root = view.luminoWidget;
       while (root.parent) root = root.parent;
       const commands = menuCommands(root);
       if (commands?.hasCommand(NOTIFY)) return commands;
@@ -132,6 +141,24 @@ async function commandsOf(model) {
     // Not a page of this form.
   }
   return null;
+}
+
+async function viewsOf(model) {
+  const { views } = await model.widget_manager.get_model(model.get("panel_id"));
+  return Promise.all(Object.values(views));
+}
+
+/** Scroll the notebook to the panel, unless it stands beside the notebook. */
+async function scrollToPanel(model) {
+  const views = await viewsOf(model).catch(() => []); // the notebook was closed: its panel comes with its outputs
+  if (views.some(({ el }) => el.isConnected && !el.closest(".jp-Cell"))) return;
+  for (const { luminoWidget } of views) {
+    let cell = null;
+    for (let at = luminoWidget; at; at = at.parent) {
+      if (at.hasClass("jp-Cell")) cell = at;
+      if (cell && at.scrollToCell) at.scrollToCell(cell, "start");
+    }
+  }
 }
 
 function menuCommands(widget) {
