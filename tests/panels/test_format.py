@@ -33,7 +33,7 @@ def test_a_time_has_a_day_that_begins_at_0_hours_and_its_year_if_it_is_another(
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
     [(0, "0 ms"), (20.4, "20 ms"), (999.4, "999 ms"), (999.7, "1.0 s"), (1_500, "1.5 s"), (59_900, "59 s"),
-     (60_000, "1 min"), (7_500_000, "2 h 5 min"), (-5, "0 ms")],
+     (60_000, "1 min"), (7_500_000, "2 h 5 min"), (28_800_000, "8 h"), (-5, "0 ms")],
 )  # fmt: skip
 def test_a_duration_has_the_unit_that_fits_it(call: Ask, milliseconds: float, text: str) -> None:
     assert call("lib/format.js", "duration", milliseconds) == text

@@ -70,7 +70,7 @@ async def main():
     except Unavailable as caught:
         error = caught
     assert error and error.code == "CHAT_NOT_INSTALLED", error
-    assert "workbench-agents[chat]" in error.message
+    assert "`pip install 'workbench-agents[chat]'`" in error.message
 
 asyncio.run(main())
 """

@@ -70,7 +70,7 @@ def require_installed() -> None:
         import distributed  # noqa: F401
     except ImportError as error:
         raise Unavailable(
-            "DASK_NOT_INSTALLED", f"{error.name or error} is not installed. Install {EXTRA} here."
+            "DASK_NOT_INSTALLED", f"{error.name or error} is not installed. Run `pip install '{EXTRA}'` here."
         ) from None
 
 

@@ -68,7 +68,7 @@ def require_possible(name: str) -> None:
         import dask_jobqueue  # noqa: F401
     except ImportError:
         raise Unavailable(
-            "DASK_NOT_INSTALLED", f"dask_jobqueue is not installed, which {name} needs. Install {EXTRA}."
+            "DASK_NOT_INSTALLED", f"dask_jobqueue is not installed, which {name} needs. Run `pip install '{EXTRA}'`."
         ) from None
     if shutil.which(SUBMITS) is None:
         raise Unavailable(

@@ -55,7 +55,7 @@ def known_models() -> list[str]:
 
 def not_installed(error: ImportError) -> Unavailable:
     """The error of a package that conversations need."""
-    return Unavailable("CHAT_NOT_INSTALLED", f"{error.name or error} is not installed. Install {EXTRA}.")
+    return Unavailable("CHAT_NOT_INSTALLED", f"{error.name or error} is not installed. Run `pip install '{EXTRA}'`.")
 
 
 def _made(provider: str, model_id: str, config: Mapping[str, str], settings: Mapping[str, Any]) -> Model:

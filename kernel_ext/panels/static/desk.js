@@ -141,9 +141,9 @@ let e=Math.max(0,Math.floor((t-Date.parse(n))/1e3));return e<5?"just now":e<60?`
 floor(e/86400)} d`}function Et(n,t){let e=Dt(n,t);return e==="just now"?e:`${e} ago`}function R(n,t=Date.now()){let e=new Date(n),s=e.getFullYear()===new Date(t).
 getFullYear();return e.toLocaleString("en",{...s?{}:{year:"numeric"},month:"short",day:"numeric",...Ir})}function Tt(n){return new Date(n).toLocaleTimeString("e\
 n",{...Ir,second:"2-digit"})}function $n(n){return new Date(n).toLocaleTimeString("en",Ir)}function U(n){let t=Math.max(0,n/1e3);if(t<.9995)return`${Math.round(
-1e3*t)} ms`;if(t<10)return`${t.toFixed(1)} s`;if(t<60)return`${Math.floor(t)} s`;let e=Math.floor(t/60);return e<60?`${e} min`:`${Math.floor(e/60)} h ${e%60} mi\
-n`}function kn(n){return{added:n.reduce((t,e)=>t+(e.added??0),0),removed:n.reduce((t,e)=>t+(e.removed??0),0)}}function vn(n){let t=n.indexOf("/.aiswarm/");return t<
-0?n:n.slice(t+1)}function P(n,...t){return a("div",{},a("div",{class:"wb-label"},n),...t)}function gt(n,...t){return a("div",{class:"wb-message"},q(n),a("span",{},...t))}var hc=5;
+1e3*t)} ms`;if(t<10)return`${t.toFixed(1)} s`;if(t<60)return`${Math.floor(t)} s`;let e=Math.floor(t/60),[s,i]=[Math.floor(e/60),e%60];return[s&&`${s} h`,(i||!s)&&
+`${i} min`].filter(Boolean).join(" ")}function kn(n){return{added:n.reduce((t,e)=>t+(e.added??0),0),removed:n.reduce((t,e)=>t+(e.removed??0),0)}}function vn(n){
+let t=n.indexOf("/.aiswarm/");return t<0?n:n.slice(t+1)}function P(n,...t){return a("div",{},a("div",{class:"wb-label"},n),...t)}function gt(n,...t){return a("div",{class:"wb-message"},q(n),a("span",{},...t))}var hc=5;
 function Be(n){let[t,...e]=n.trimEnd().split(`
 `),[s,i]=[e.slice(0,hc),e.slice(hc)],o=l=>a("pre",{class:"wb-pre wb-wrap",tabindex:0},l.join(`
 `)),r=()=>a("details",{},a("summary",{},g(i.length,"more line")),o(i));return a("div",{class:"wb-output"},a("span",{},...ct(t)),s.length?o(s):null,i.length?r():
@@ -939,28 +939,29 @@ conflicts:e,changed:s,makes_conflict:i}=n.payload,o=Gs(t.worktrees.get(n.payload
 da(n)||!!n.changes_requested_at},done:(n,t)=>la({...t,outcome:n},null).text,progress:(n,t)=>la(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`\
 worktree:${n.worktree}`],successor:({payload:n},t)=>ke({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new ma(n)};function ew({payload:n},t){
 let{worktree:e}=n;return Gs(t.worktrees.get(e),{payload:n})?`${e} has new commits since its integration was requested: approving would be refused. Request the i\
-ntegration again in the Worktrees tab.`:null}function sw({files:n,target:t},e){let s=({path:o})=>e&&(`/${e}`.endsWith(`/${o}`)||o.endsWith(`/${e}`)),i=n.find(s);
-return i?`It changes ${i.path}, which is open here. Commit it before; if ${t} is checked out, reload it from the disk afterwards.`:null}function nw(n){let{worktree:t,
-target:e,refused:s,conflicts:i,changed:o,makes_conflict:r=[]}=n,l=V(r.map(({worktree:h})=>h)),c=V([...new Set(r.flatMap(h=>h.files))]);return[s&&`It was approve\
-d and sent back: ${s.message}`,i.length&&`Conflicts with ${e} in ${V(i)}. Integrating would be refused; resolve them in the worktree ${t}.`,r.length&&`Approving\
- this will make ${l} conflict with ${e} in ${c}.`,mh(n),o?.length&&`Protected parts of the repository have changed since the worktree was created: ${V(o)}. Chec\
-k them before you approve.`]}function ha({failed_tasks:n,unused_gates:t,open_tasks:e}){return[n&&"failed tasks",t?.length&&"unused gates",e&&"open tasks"].filter(
-Boolean)}function iw({worktree:n,failed_tasks:t,failed_task_ids:e=[]}){return t?`${g(t,"task")} of ${n} failed for good (${V(e.map(String),5,t)}).`:null}function ow({
-unused_gates:n=[]}){return n.length?`${g(n.length,"gate")} ${n.length===1?"is":"are"} set, but not used: ${V(n)}.`:null}function mh({worktree:n,open_tasks:t,open_task_ids:e=[]}){
-if(!t)return null;let s=V(e.map(String),5,t);return`${n} has ${g(t,"open task")} (${s}). Integrating closes the worktree, which ends the work on its open tasks.`}
-var ua=class{constructor(){this.gates=new Zn,this.element=this.gates.element,this.read=null}get isRunning(){return os(this.shown??[])==="checking"}update({payload:{
-gates:t=[]}}){JSON.stringify(t.map(dh))!==JSON.stringify(this.read?.map(dh))&&(this.read=null),this.show(this.read??t)}refresh({payload:{gates:t=[]}}){this.read=
-t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},dh=({state:n})=>n;function da({payload:n}){return os(n.gates??[])==="failing"}function rw({payload:n}){
-return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}function ph(n){return n.slice(0,7)}var ma=class{constructor({payload:t}){let{commits:e,files:s,
-ahead:i,conflicts:o}=t;this.first=P(g(i,"commit"),ti(e.map(lw),i)),this.first.tabIndex=-1;let r=s.map(l=>cw(l,o));this.element=a("div",{class:"wb-box wb-stack w\
-b-roomy"},...aw(t),this.first,P(g(s.length,"file"),ti(r,s.length)))}choices(){return{}}fieldOf(){return null}};function aw({target:n,behind:t,fast_forward:e,source_commit:s,
-merged_commit:i,changed:o=[]}){let r=(h,d)=>a("li",{},a("span",{class:"wb-muted wb-term"},h),a("code",{class:"wb-wrap"},d)),l=o.map(h=>a("li",{},q("warning"),a(
-"code",{class:"wb-wrap"},h))),c=`${n} has ${g(t,"newer commit")}; both sides are merged.`;return[t?a("p",{class:"wb-muted"},c):null,e?a("p",{class:"wb-muted"},`${n}\
- is moved forward; no merge commit is made.`):null,ti([r("Commit",s),i&&i!==s&&r("Merge commit",i)]),l.length?P("Protected parts that have changed",ti(l)):null].
-filter(Boolean)}function ti(n,t=0){let e=(t-ca).toLocaleString("en"),s=t>ca?a("li",{class:"wb-muted"},`and ${e} more`):null;return a("ul",{class:"wb-list"},...n.
-slice(0,ca),s)}function lw({id:n,author:t,subject:e}){return a("li",{},a("code",{},ph(n)),a("span",{class:"wb-grow wb-cut",title:e},e),a("span",{class:"wb-muted"},
-t))}function cw({path:n,added:t,removed:e},s){let i=t===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",{class:"wb-added"},`+${t}`),a("span",{class:"wb-r\
-emoved"},`−${e}`)];return a("li",{},a("code",{class:"wb-grow wb-cut",title:n},n),s.includes(n)?a("span",{class:"wb-state"},q("warning"),"conflict"):null,...i)}var fh={icon:"warning",label:"budget",approve:({payload:{used_up:n,stated:t}})=>`Go on with another ${n.map(e=>Wn(e,t[e]??0)).join(", ")}`,approving:"Going on…",
+ntegration again on the page of the worktree.`:null}function sw({files:n,target:t},e){let s=({path:o})=>e&&(`/${e}`.endsWith(`/${o}`)||o.endsWith(`/${e}`)),i=n.
+find(s);return i?`It changes ${i.path}, which is open here. Commit it before; if ${t} is checked out, reload it from the disk afterwards.`:null}function nw(n){let{
+target:t,refused:e,conflicts:s,changed:i,makes_conflict:o=[]}=n,r=V(o.map(({worktree:c})=>c)),l=V([...new Set(o.flatMap(c=>c.files))]);return[e&&`It was approve\
+d and sent back: ${e.message}`,s.length&&`Conflicts with ${t} in ${V(s)}. Integrating would be refused; “Resolve conflicts…” is on the page of the worktree.`,
+o.length&&`Approving this will make ${r} conflict with ${t} in ${l}.`,mh(n),i?.length&&`Protected parts of the repository have changed since the worktree was cr\
+eated: ${V(i)}. Check them before you approve.`]}function ha({failed_tasks:n,unused_gates:t,open_tasks:e}){return[n&&"failed tasks",t?.length&&"unused gates",e&&
+"open tasks"].filter(Boolean)}function iw({worktree:n,failed_tasks:t,failed_task_ids:e=[]}){return t?`${g(t,"task")} of ${n} failed for good (${V(e.map(String),
+5,t)}).`:null}function ow({unused_gates:n=[]}){return n.length?`${g(n.length,"gate")} ${n.length===1?"is":"are"} set, but not used: ${V(n)}.`:null}function mh({
+worktree:n,open_tasks:t,open_task_ids:e=[]}){if(!t)return null;let s=V(e.map(String),5,t);return`${n} has ${g(t,"open task")} (${s}). Integrating closes the wor\
+ktree, which ends the work on its open tasks.`}var ua=class{constructor(){this.gates=new Zn,this.element=this.gates.element,this.read=null}get isRunning(){return os(
+this.shown??[])==="checking"}update({payload:{gates:t=[]}}){JSON.stringify(t.map(dh))!==JSON.stringify(this.read?.map(dh))&&(this.read=null),this.show(this.read??
+t)}refresh({payload:{gates:t=[]}}){this.read=t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},dh=({state:n})=>n;function da({payload:n}){return os(n.gates??
+[])==="failing"}function rw({payload:n}){return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}function ph(n){return n.slice(0,7)}var ma=class{constructor({
+payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=P(g(i,"commit"),ti(e.map(lw),i)),this.first.tabIndex=-1;let r=s.map(l=>cw(l,o));this.element=
+a("div",{class:"wb-box wb-stack wb-roomy"},...aw(t),this.first,P(g(s.length,"file"),ti(r,s.length)))}choices(){return{}}fieldOf(){return null}};function aw({target:n,
+behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){let r=(h,d)=>a("li",{},a("span",{class:"wb-muted wb-term"},h),a("code",{class:"wb-wrap"},
+d)),l=o.map(h=>a("li",{},q("warning"),a("code",{class:"wb-wrap"},h))),c=`${n} has ${g(t,"newer commit")}; both sides are merged.`;return[t?a("p",{class:"wb-mute\
+d"},c):null,e?a("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,ti([r("Commit",s),i&&i!==s&&r("Merge commit",i)]),l.length?P("Pro\
+tected parts that have changed",ti(l)):null].filter(Boolean)}function ti(n,t=0){let e=(t-ca).toLocaleString("en"),s=t>ca?a("li",{class:"wb-muted"},`and ${e} mor\
+e`):null;return a("ul",{class:"wb-list"},...n.slice(0,ca),s)}function lw({id:n,author:t,subject:e}){return a("li",{},a("code",{},ph(n)),a("span",{class:"wb-grow\
+ wb-cut",title:e},e),a("span",{class:"wb-muted"},t))}function cw({path:n,added:t,removed:e},s){let i=t===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",
+{class:"wb-added"},`+${t}`),a("span",{class:"wb-removed"},`−${e}`)];return a("li",{},a("code",{class:"wb-grow wb-cut",title:n},n),s.includes(n)?a("span",{class:"\
+wb-state"},q("warning"),"conflict"):null,...i)}var fh={icon:"warning",label:"budget",approve:({payload:{used_up:n,stated:t}})=>`Go on with another ${n.map(e=>Wn(e,t[e]??0)).join(", ")}`,approving:"Going on…",
 reject:"Stop…",rejects:"Stop",rejected:"Nothing more of it begins; its tasks stay open.",title:({payload:n})=>`The budget of ${n.what} is used up`,origin:()=>"\
 asked by Workbench",summary:({payload:{used_up:n,spent:t,limits:e,tasks:s}})=>[`${n.map(i=>Kn(i,t[i],e[i])).join("; ")} spent. ${g(s,"task")} waiting for your a\
 nswer.`],discouraged:()=>!0,done:(n,{payload:t})=>`The budget of ${t.what} is raised.`};var hw={auth:"The provider accepts neither key nor login.",refused:"The provider cannot be reached, or refuses what it is asked.",context:"The conversations bec\

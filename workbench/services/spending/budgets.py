@@ -80,7 +80,7 @@ class Budgets(Wire):
     SHOWN: ClassVar = Columns(
         "budgets",
         "what=budget spent_tokens=tokens tokens=of spent_usd=usd usd=of spent_attempts=attempts attempts=of "
-        "spent_seconds=time seconds=of nearly used_up stopped",
+        "spent_seconds=seconds seconds=of nearly used_up stopped",
         "There is no budget.",
     )
 

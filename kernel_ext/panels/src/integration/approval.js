@@ -77,7 +77,7 @@ export const integration = {
 function movedWarning({ payload }, tables) {
   const { worktree: name } = payload;
   if (!branchMoved(tables.worktrees.get(name), { payload })) return null;
-  return `${name} has new commits since its integration was requested: approving would be refused. Request the integration again in the Worktrees tab.`;
+  return `${name} has new commits since its integration was requested: approving would be refused. Request the integration again on the page of the worktree.`;
 }
 
 /** Paths are from the repository, that of the open notebook from where Jupyter was started. */
@@ -89,13 +89,13 @@ function notebookWarning({ files, target }, notebook) {
 }
 
 function payloadWarnings(payload) {
-  const { worktree: name, target, refused, conflicts, changed, makes_conflict: created = [] } = payload;
+  const { target, refused, conflicts, changed, makes_conflict: created = [] } = payload;
   const brought = shortList(created.map(({ worktree }) => worktree));
   const files = shortList([...new Set(created.flatMap((conflict) => conflict.files))]);
   return [
     refused && `It was approved and sent back: ${refused.message}`,
     conflicts.length &&
-      `Conflicts with ${target} in ${shortList(conflicts)}. Integrating would be refused; resolve them in the worktree ${name}.`,
+      `Conflicts with ${target} in ${shortList(conflicts)}. Integrating would be refused; “Resolve conflicts…” is on the page of the worktree.`,
     created.length && `Approving this will make ${brought} conflict with ${target} in ${files}.`,
     openTasks(payload),
     changed?.length &&

@@ -83,14 +83,15 @@ export function hourMinute(ms) {
   return new Date(ms).toLocaleTimeString("en", CLOCK);
 }
 
-/** How long something took: "40 ms", "1.4 s", "12 s", "3 min", "2 h 5 min". @param {number} ms */
+/** How long something took: "40 ms", "1.4 s", "12 s", "3 min", "2 h 5 min", "8 h". @param {number} ms */
 export function duration(ms) {
   const seconds = Math.max(0, ms / 1000);
   if (seconds < 0.9995) return `${Math.round(1000 * seconds)} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  return [hours && `${hours} h`, (rest || !hours) && `${rest} min`].filter(Boolean).join(" ");
 }
 
 /** Added and removed lines of all files together; binary files count as none. */
