@@ -307,8 +307,8 @@ async def test_what_a_machine_lacks_is_said_in_a_coded_line(
     joined = await join(request_of(url), on_disk)
     lacks = ["CLOCK_DIFFERS", "VERSION_DIFFERS"]
     assert [note.partition(":")[0] for note in joined.notes] == ["NO_NAMESPACES"] * bool(abilities().abi) + lacks
-    taken = joining.own_directory(request_of(url), on_disk)
-    with joining.own_directory(request_of(url), on_disk), pytest.raises(Unavailable, match="--directory"):
+    taken = joining.own_directory(request_of(url), on_disk / "other")
+    with joining.own_directory(request_of(url), on_disk / "other"), pytest.raises(Unavailable, match="--directory"):
         taken.__enter__()
     for module in (joining, sandbox):
         monkeypatch.setattr(module, "abilities", lambda: no_landlock(0, filtered=False))
@@ -354,6 +354,13 @@ async def test_what_of_a_repository_does_not_come_to_another_machine_is_said_bef
     assert (place_of(joined.config) / "a.bin").read_text() == pointer
 
 
+def test_the_directory_of_a_worker_is_not_the_persons_repository(repository: Path) -> None:
+    before = repository.stat().st_mode
+    with pytest.raises(Unavailable, match=r"DIRECTORY_TAKEN: .* has a repository"):
+        joining.own_directory(JoinRequest("http://127.0.0.1:1", None), repository).__enter__()
+    assert (repository.stat().st_mode, (repository / "worker.lock").exists()) == (before, False)
+
+
 async def test_who_may_not_join_is_told_what_to_do(
     served: Served, on_disk: Path, request_of: Callable[..., JoinRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,7 +376,7 @@ async def test_who_may_not_join_is_told_what_to_do(
     token.chmod(0o600)
     assert "path" in (await given.refuses("BAD_URL", join(request_of(f"{url}/mcp"), on_disk))).message
     for far, expected in ((url, "INVALID_TOKEN: "), ("", "BAD_URL: ")):
-        options = ("--persona", "implementer", "--token-file", str(token), "--directory", str(on_disk))
+        options = ("--persona", "implementer", "--token-file", str(token), "--directory", str(on_disk / "new"))
         assert (await asyncio.to_thread(typed, "worker", "--server", far, *options)).err.startswith(expected)
     for stays in ("--worktree=lab", "--function=module:name", "--definition=ada", "--include=rule", "--mcp"):
         told = typed(*words, stays).err

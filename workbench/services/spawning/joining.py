@@ -119,8 +119,12 @@ def own_directory(request: JoinRequest, directory: Path | None = None) -> Iterat
     name = blake2b(json.dumps(request.kind).encode(), digest_size=6).hexdigest()
     places = [directory] if directory else (state_directory() / f"{name}-{n}" for n in range(1, MOST_WORKERS))
     for place in places:
+        lock = place / "worker.lock"
+        if not lock.exists() and any(os.path.lexists(place / name) for name in (".git", STATE)):
+            text = f"{place} has a repository or a project, whose branches a worker would move."
+            raise Unavailable("DIRECTORY_TAKEN", f"{text} Choose an empty directory with --directory.")
         _make_private(place)
-        with file_lock.held(place / "worker.lock") as is_free:
+        with file_lock.held(lock) as is_free:
             if is_free:
                 yield place.resolve()
                 return
