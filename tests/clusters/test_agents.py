@@ -56,6 +56,11 @@ async def ended(served: Served, agent: Mapping[str, Any]) -> dict[str, Any]:
     return await given.until(look)
 
 
+async def is_kept(served: Served, task_id: int) -> bool:
+    """Whether what the first attempt at a task left has been kept."""
+    return (await given.task_now(served.workbench, task_id))["attempts"][0]["kept"] is not None
+
+
 def workers(home: Path) -> list[psutil.Process]:
     """The workers that tasks of the cluster have started."""
     return [each for each in psutil.process_iter() if _is_worker(each, home)]
@@ -133,7 +138,8 @@ async def test_agents_that_a_cluster_ends_or_cannot_run_say_why_and_none_begins_
     machines |= {"gpu": far, "stray": far | {"server": "http://127.0.0.1:9"}}
     spawn = partial(workbench.call, "spawn_agent", persona_id="implementer")
     stray, *agents = [await spawn(on=machine) for machine in ("stray", "gpu", "gpu")]
-    tasks = [await given.task(workbench, name, run="echo begun; exec sleep 600") for name in ("one", "other")]
+    run = "echo > made; echo begun; exec sleep 600"
+    tasks = [await given.task(workbench, name, run=run) for name in ("one", "other")]
     await given.until(lambda: all("| begun" in Path(agent["log"]).read_text() for agent in agents))
     told = (await ended(served, stray))["reason"]
     assert re.match(r"NO_SERVER: .*at http://127.0.0.1:9: All connection attempts failed\. .*\[machines.stray\]", told)
@@ -145,8 +151,11 @@ async def test_agents_that_a_cluster_ends_or_cannot_run_say_why_and_none_begins_
     (dask_worker,) = cluster.workers.values()
     os.kill(dask_worker.pid, signal.SIGKILL)
     assert re.match("DASK_WORKER_LOST: .*Restart the agent", (await running)["reason"])
+    assert all("to send what it has" in Path(agent["log"]).read_text() for agent in agents)
     await given.until(lambda: not workers(home))
-    assert [len((await given.reached(workbench, task, "pending"))["attempts"]) for task in tasks] == [1, 1]
+    for task in tasks:
+        (_,) = (await given.reached(workbench, task, "pending"))["attempts"]
+        await given.until(partial(is_kept, served, task))
 
     await asyncio.to_thread(as_client, cluster, become_older)
     older = await spawn(on="gpu")

@@ -56,6 +56,10 @@ def test_needs_have_one_form_for_all_that_say_the_same(value: Any, short: Any) -
         ({"Ünknown": 1}, "'Ünknown' is no name of a resource"),
         ({"gpus": 1}, "'gpus' is no name of a resource; say gpu, vram"),
         ({1: 1}, "'1' is no name of a resource"),
+        (
+            {"ram": "8G"},
+            "ram: it must be a whole number from 1 to 10,000; it is none of gpu, vram, exclusive, cpu, memory",
+        ),
         ({f"r{n}": 1 for n in range(21)}, "it has more than 20 names"),
         ([1], "it must be a mapping, such as {gpu: 1}"),
         (7, "it must be a mapping, such as {gpu: 1}"),

@@ -22,6 +22,7 @@ import httpx2
 import psutil
 import pytest
 import uvicorn
+import yaml
 from websockets.exceptions import ConnectionClosedError
 
 import workbench.shells
@@ -35,6 +36,7 @@ from workbench.shells.serve import Servers
 from workbench.state.root import identity
 from workbench.state.server_file import ServerFile, ServerFileContent
 from workbench.state.settings import Settings
+from workbench.trust.withheld import trust, withheld
 
 pytestmark = pytest.mark.anyio
 
@@ -369,14 +371,18 @@ async def test_a_separate_server_answers_and_ends_with_its_children(
 
 @pytest.mark.long
 @pytest.mark.timeout(120)
-async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_killed(
+async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_killed_and_their_commands_reach_it(
     settings: Settings, serve: Serve
 ) -> None:
+    (settings.home / "profiles").mkdir(parents=True)
+    profile = {"summary": "Runs what its tasks say, and reaches the server.", "connect": ["server"]}
+    (settings.home / "profiles" / "asks.yaml").write_text(yaml.safe_dump(profile), "utf-8")
+    trust(settings.project, withheld(settings.project))
     process, url = await serve("--port", "0")
     server_info = ServerFile(settings.server_file).load()
     async with HttpClient(url, server_info.operator_token) as client:
         lab = Path((await client.call("create_worktree", name="lab"))["path"])
-        walt = await client.call("spawn_agent", persona_id="implementer", assigned_worktree="lab")
+        walt = await client.call("spawn_agent", persona_id="implementer", assigned_worktree="lab", profile="asks")
         run = "touch begun; until [ -e go ]; do sleep 0.02; done; echo made > made.txt"
         await client.call("create_task", title="t", persona_id="implementer", run=run, lease_seconds=2)
         while not (lab / "begun").exists():
@@ -394,6 +400,11 @@ async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_k
                 pass
             task = await client.call("get_task", task_id=1)
             assert (task["status"], len(task["attempts"])) == ("completed", 1)
+            ask = "import os, urllib.request as web; web.urlopen(os.environ['WORKBENCH_URL'] + '/health', timeout=20)"
+            await client.call("create_task", title="a", persona_id="implementer", run=f'{sys.executable} -c "{ask}"')
+            while (await client.call("wait_for_task", task_id=2))["status"] not in ("completed", "failed"):
+                pass
+            assert (await client.call("get_task", task_id=2))["error_message"] is None
             await client.call("terminate_agent", agent_id=agent["agent_id"])
 
 

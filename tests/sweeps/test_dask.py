@@ -123,6 +123,9 @@ def test_a_scheduler_that_is_not_there_is_one_coded_line_and_nothing_is_recorded
                 bound.listen()
             with pytest.raises(Unavailable, match=rf"(?s)^DASK_UNREACHABLE: .*{address}.*{re.escape(advice)}\Z"):
                 here.sweep(notebook, {"dask": address}, parameters={"seed": [1]})
+        for scheme in ("tls", "wss"):
+            with pytest.raises(Unavailable, match=r"^DASK_UNREACHABLE: .* names no certificates"):
+                cluster.identity(address.replace("tcp", scheme), 0.5)
     assert here.call("list_sweeps", search="nobody")["sweeps"] == []
 
 

@@ -207,6 +207,15 @@ async def test_a_task_that_is_to_be_checked_has_a_check(served: Served) -> None:
     await served.workbench.call("save_persona", persona_id="careful", text="---\ncheck: 'true'\n---\nBe careful.")
     task = await given.whole_task(served.workbench, persona_id="careful", done_when="checked")
     assert task["check"] is None, "it is its persona's"
+    plan = "plan: p\ntasks:\n  - {name: a, title: A, persona: careful, done_when: checked}\n"
+    assert (await served.workbench.call("create_plan", text=plan, dry_run=True))["changed"]
+    for extra in ({"dry_run": True}, {}):  # what it would refuse, a dry run refuses
+        text = plan.replace("careful", "implementer")
+        error = await given.refuses("NO_CHECK", served.workbench.call("create_plan", text=text, **extra))
+        assert error.message.startswith("Line 3, a: A task that is done when it is checked needs a check")
+    await served.workbench.call("create_plan", text=plan.replace(", done_when: checked", ""))
+    bare = plan.replace("careful", "implementer")
+    await given.refuses("NO_CHECK", served.workbench.call("create_plan", text=bare, update=True))
 
 
 @pytest.mark.parametrize("is_supervised", [True, False])

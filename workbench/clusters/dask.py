@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "workbench-agents"
 EXTRA = f"{PACKAGE}[dask]"
+ENCRYPTED = ("tls://", "wss://")
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 10.0
 SETUP_SECONDS = 120.0
@@ -148,6 +149,8 @@ async def _identity(address: str, seconds: float) -> dict[str, Any]:
     from distributed.security import Security
 
     arguments = Security().get_connection_args("client")
+    if address.startswith(ENCRYPTED) and arguments.get("ssl_context") is None:
+        raise ValueError("Dask's configuration here names no certificates (distributed.comm.tls)")
     async with asyncio.timeout(seconds), rpc(address, connection_args=arguments) as scheduler:
         told: dict[str, Any] = await scheduler.identity(n_workers=-1)
     if told["type"] != "Scheduler":

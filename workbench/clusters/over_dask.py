@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import Empty, Queue
@@ -23,6 +23,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
+from workbench.client import HttpClient
 from workbench.clusters import dask, slurm
 from workbench.clusters.dask import LOST_SECONDS, WORKERLESS_SECONDS
 from workbench.errors import Unavailable, WorkbenchError
@@ -40,6 +41,8 @@ PRIORITY = 10
 ANSWER_SECONDS = 10.0
 TICK_SECONDS = 0.1
 POLL_SECONDS = 1.0
+LEAVE_SECONDS = 20.0
+"""Within which a worker that has to end has sent what it has, and given its task back."""
 PAUSE_SECONDS = 0.5
 """Between two calls for what is said."""
 LINE = 300
@@ -148,7 +151,11 @@ class _Agent:
             self._client.subscribe_topic(address, self._note)
             self._give_token(address)
             _say(f"the worker runs at {address}")
-            return self._explain(self._repeat(address, task), task)
+            try:
+                return self._explain(self._repeat(address, task), task)
+            except Unavailable:
+                self._let_it_leave()
+                raise
         finally:
             task.release()
 
@@ -250,6 +257,25 @@ class _Agent:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
         self._tail = (self._tail + data.decode("utf-8", "replace"))[-2 * LINE :]
+
+    def _let_it_leave(self) -> None:
+        """Wait until a worker that is left alone has sent what it has: with this process, its token ends."""
+        _say(f"the worker has {LEAVE_SECONDS:g} s to send what it has")
+        deadline = time.monotonic() + LEAVE_SECONDS
+        while time.monotonic() < deadline and asyncio.run(self._holds_task()):
+            self._ended.wait(POLL_SECONDS)
+
+    async def _holds_task(self) -> bool:
+        """Whether the worker has a task, as far as its server answers."""
+        here = ServerFile(Path(self._start.server_file)).load().info
+        if here is None or self._ended.is_set():
+            return False
+        with suppress(WorkbenchError):
+            async with HttpClient(here.url, self._start.token) as client:
+                agent = (await client.call("whoami"))["agent_id"]
+                held = await client.call("list_tasks", status="in_progress", assigned_agent_id=agent, limit=1)
+                return bool(held["tasks"])
+        return False
 
     def _explain(self, said: Said, task: Any) -> str | None:
         """A sentence with a code about an end; None if nothing failed."""

@@ -179,8 +179,10 @@ def needs_of(value: Any) -> Needs | None:
             exclusive = _switch(one)
         elif key == LICENSE:
             amounts |= dict(_licences(one))
+        elif key == MEMORY:
+            amounts[key] = _bytes(key, one)
         else:
-            amounts[_name(key)] = _bytes(key, one) if key == MEMORY else _count(key, one)
+            amounts[_name(key)] = _count(key, one) if key == CPU else _of_settings(key, one)
     return Needs(gpu or (1 if vram else 0), vram, exclusive, dict(sorted(amounts.items())))
 
 
@@ -242,6 +244,15 @@ def _count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise ValueError(f"{name}: it must be a whole number from 1 to {most:,}")
     return value
+
+
+def _of_settings(name: str, value: Any) -> int:
+    """How much is needed of a resource of the settings, which may be another one that is misspelt."""
+    try:
+        return _count(name, value)
+    except ValueError as error:
+        known = "gpu, vram, exclusive, cpu, memory, license"
+        raise ValueError(f"{error}; it is none of {known}, so a resource of the settings") from None
 
 
 def _bytes(name: str, value: Any) -> int:

@@ -38,6 +38,12 @@ class Api(ProjectConnection):
         self.holds_task = False
         """Whether the worker holds a task: calls then wait for the next server, however long it takes to come."""
 
+    @property
+    def url(self) -> str:
+        """The address at which the server was last reached."""
+        assert self._here is not None, "nothing was called yet"
+        return self._here.url
+
     def server(self) -> str | None:
         """An identifier of the running server, constant without a project's file; None while no server runs."""
         return self._project.nonce()

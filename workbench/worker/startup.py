@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.lending import lent
@@ -99,7 +100,6 @@ class WorkerConfig:
     box: Box
     project: Path
     profile: Profile
-    agent_mcp_url: str = ""
     worktree: WorktreePlace | None = None
     definition: AgentSetup | None = None
     function: str | None = None
@@ -125,6 +125,17 @@ class WorkerConfig:
     result_bytes: int = 1_048_576
     frame_bytes: int = 1_048_576
     preparation: Preparation = field(default_factory=Preparation)
+
+    @property
+    def agent_mcp_url(self) -> str:
+        """Where its commands reach the server by MCP."""
+        return f"{self.url}/mcp"
+
+    def at(self, url: str) -> Self:
+        """The same, with the server at an address, to which its commands have the way that they had to the former."""
+        before, now = urlsplit(self.url).port, urlsplit(url).port
+        forward = tuple(now if port == before and now else port for port in self.box.forward)
+        return replace(self, url=url, box=replace(self.box, forward=forward))
 
     def as_json(self) -> str:
         """As text; the token and the secrets are in it."""

@@ -183,7 +183,7 @@ class SupervisedAttempt:
         Raises:
             Conflict: ``MOUNT_POINT_TAKEN``. Unavailable: ``HIDE_UNAVAILABLE``.
         """
-        config = lending(self.config, self._lent)
+        config = lending(self.config.at(self.api.url), self._lent)
         if self._reads is None:
             return replace(config, box=hiding(config.box, self._hide)) if self._hide else config
         repository = Repository.open(config.project)

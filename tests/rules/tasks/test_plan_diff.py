@@ -47,6 +47,18 @@ def test_values_that_only_python_takes_for_equal_differ(one: Any, other: Any) ->
     assert compare([task("a", metadata={"x": one})], [task("a", metadata={"x": other})]).text
 
 
+@pytest.mark.parametrize(
+    "said",
+    [{"check": "pytest"}, {"done_when": "said"}, {"needs": {"cpu": 1}}, {"budget": {"attempts": 3}}],
+    ids=lambda said: next(iter(said)),
+)
+def test_what_a_task_says_for_the_first_time_or_no_more_is_a_change(said: dict[str, Any]) -> None:
+    ((field, value),) = said.items()
+    for old, new, change in (({}, said, (None, value)), (said, {}, (value, None))):
+        (found,) = compare([task("a", **old)], [task("a", **new)]).changed["a"]
+        assert (found.field, found.before, found.after) == (field, *change)
+
+
 @given(documents(), documents(), st.randoms())
 def test_a_diff_is_empty_between_plans_alike(one: dict[str, Any], other: dict[str, Any], random: Any) -> None:
     old, new = ([PlannedTask.model_validate(said) for said in document["tasks"]] for document in (one, other))

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.model import SECOND
 from workbench.rules.failures import FailureKind
-from workbench.services import holds
+from workbench.services import approvals, holds
 from workbench.services.processes import reattach
 from workbench.state.settings import Settings
 from workbench.store.base import Tx
@@ -66,6 +67,26 @@ async def test_the_account_of_hours_says_why_nothing_was_done(
         [f"completed: {second}"],
     ]
     assert [hour["unexplained_seconds"] for hour in hours] == [0, 0, 0]
+
+
+async def test_a_question_about_another_plan_explains_no_hour_of_this_one(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    ada = (await admit("ada")).caller
+    await workbench.call("create_plan", text=PLAN)
+    other = await given.task(workbench, persona_id="reviewer")
+    clock.forward(3_600 - clock.now / SECOND % 3_600)
+    first = (await workbench.dispatch(ada, "claim_task", {}))["task"]["id"]
+    await workbench.dispatch(ada, "complete_task", {"task_id": first})
+    asked = [
+        await workbench.store.write(partial(approvals.ask, kind="failure", subject=subject, payload={}))
+        for subject in (f"task:{other}", "worktree:other", "plan:other", "budget:plan:other", "budget:plan:tidy")
+    ]
+    clock.forward(600)
+    second = (await workbench.dispatch(ada, "claim_task", {}))["task"]["id"]
+    await workbench.dispatch(ada, "complete_task", {"task_id": second})
+    [hour] = (await workbench.call("get_plan_hours", plan="tidy"))["hours"]
+    assert hour["idle"] == [f"approval {asked[-1]} waited for you (10 min)"]
 
 
 async def test_a_full_disk_is_noted_once_when_there_is_space_again(workbench: Workbench, clock: Clock) -> None:

@@ -6,7 +6,7 @@ All of it is derived from attempts and events. That the disk was full leaves no 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -130,11 +130,11 @@ def _hours(tx: Reader, plan: str, now: int, longest: int) -> list[Hour]:
     names |= {f"worktree:{row['worktree']}": row["worktree"] for row in rows}
     for agent in tx.all(SQL.agents):
         names |= {f"agent:{agent['id']}": agent["name"], f"agent:{agent['name']}": agent["name"]}
-    told = _told(events, until)
+    told = _told([event for event in events if _concerns(event["subject"], plan, names)], until)
     work = [_attempt(row, told, until) for row in attempts]
     reasons = [
         *told,
-        *_questions(tx.all(SQL.questions, window)),
+        *_questions([row for row in tx.all(SQL.questions, window) if _concerns(row["subject"], plan, names)]),
         *rules.gaps(since, until, _agents(events, tx.all(SQL.processes, since=since), since, until), "no agent ran"),
     ]
     return rules.by_hour(since, until, work, reasons, _moments(events, names))
@@ -179,6 +179,23 @@ def _told(events: Iterable[Row], until: int) -> list[Stretch]:
                 pauses.append(Stretch(at, at + data["wait_us"], text))
     held += [Stretch(since, min(ends, until), text) for since, ends, text in holds.values()]
     return [*gone, *full, *held, *pauses]
+
+
+def _concerns(subject: str, plan: str, names: Mapping[str, str]) -> bool:
+    """Whether what is about a subject may hold up a plan: not if it is about another plan, its tasks or worktrees.
+
+    Args:
+        names: the tasks and worktrees of the plan among others, by their subjects.
+    """
+    about, _, name = subject.partition(":")
+    match about:
+        case "task" | "worktree":
+            return subject in names
+        case "plan":
+            return name == plan
+        case "budget":
+            return _concerns(name, plan, names)
+    return True
 
 
 def _questions(rows: Iterable[Row]) -> list[Stretch]:

@@ -34,7 +34,7 @@ SELECT id, assigned_agent_id AS name FROM agents;
 SELECT agent_id, spawned_at, ended_at FROM processes WHERE ended_at IS NULL OR ended_at >= :since;
 
 -- name: questions
-SELECT id, created_at, decided_at FROM approvals
+SELECT id, subject, created_at, decided_at FROM approvals
 WHERE created_at <= :until AND (decided_at IS NULL OR decided_at >= :since) ORDER BY id;
 
 -- name: noted

@@ -136,7 +136,6 @@ def config_of(
         box=_box(settings, server, profile, place, repository, start),
         project=settings.project,
         profile=profile,
-        agent_mcp_url=server.mcp_url,
         worktree=place,
         definition=start.definition,
         models=start.models,

@@ -126,7 +126,8 @@ def _instead(state: TaskState, changes: Sequence[FieldChange] | None) -> str:
 
 def _changes(before: PlannedTask, after: PlannedTask) -> list[FieldChange]:
     old, new = meaning(before), meaning(after)
-    return [FieldChange(field=key, before=old[key], after=new[key]) for key in new if _differ(old[key], new[key])]
+    changes = ((key, old.get(key), new.get(key)) for key in {**new, **old})  # what is not said has no key
+    return [FieldChange(field=key, before=was, after=now) for key, was, now in changes if _differ(was, now)]
 
 
 def _differ(one: Any, other: Any) -> bool:

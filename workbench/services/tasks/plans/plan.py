@@ -22,6 +22,7 @@ from workbench.services.tasks.plans.proposal import (
     Proposal,
     propose,
     require_changeable,
+    require_checks,
     require_own,
     require_version,
     version_of,
@@ -124,6 +125,7 @@ async def create_plan(
             )
         require_own(tx, ctx.caller, proposal)
         require_changeable(proposal)
+        require_checks(tx, proposal)
         return proposal
 
     if dry_run:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.errors import Conflict, Hint, Refused
+from workbench.errors import BadInput, Conflict, Hint, Refused
 from workbench.model import Level, TaskState, Wire
 from workbench.ops import Caller, Ctx
 from workbench.rules.secrets.executed import as_given
 from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import PlanDiff
+from workbench.services.access.personas import require_persona
+from workbench.services.tasks import checks
 from workbench.services.tasks.creation import session_for
 from workbench.services.tasks.plans.standing import PlanStanding, read_standing
 from workbench.services.tasks.rows import is_own_name, require_own_row
@@ -149,6 +151,20 @@ def require_changeable(proposal: Proposal) -> None:
             "or `ignore`."
         )
         raise Conflict("DEPENDENCY_DEAD", text, dead=[*dead.values()], problems=problems, diff=proposal.diff.text)
+
+
+def require_checks(tx: Reader, proposal: Proposal) -> None:
+    """Refuse new and changed tasks that are to be checked, without a check.
+
+    Raises:
+        BadInput: ``NO_CHECK``.
+    """
+    for task in proposal.plan.tasks:
+        if task.name in proposal.diff.added or task.name in proposal.diff.changed:
+            try:
+                checks.require_terms(tx, require_persona(tx, task.persona).id, task.done_when, task.check)
+            except BadInput as error:
+                raise error.with_message(f"Line {task.line}, {task.name}: {error.message}") from None
 
 
 def require_version(proposal: Proposal, based_on: str | None) -> None:
