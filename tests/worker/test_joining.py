@@ -367,6 +367,7 @@ async def test_who_may_not_join_is_told_what_to_do(
     assert "chmod 600" in typed(*words, "--token-file", str(token)).err
     token.write_text("# of gpu\nwbh_x")
     token.chmod(0o600)
+    assert "path" in (await given.refuses("BAD_URL", join(request_of(f"{url}/mcp"), on_disk))).message
     for far, expected in ((url, "INVALID_TOKEN: "), ("", "BAD_URL: ")):
         options = ("--persona", "implementer", "--token-file", str(token), "--directory", str(on_disk))
         assert (await asyncio.to_thread(typed, "worker", "--server", far, *options)).err.startswith(expected)

@@ -112,7 +112,7 @@ async def test_where_the_gateway_measures_a_program_adds_nothing(served: Served,
 async def test_protobuf_and_gzip_say_the_same(served: Served, admit: Admit) -> None:
     document = said("claude")
     content = ParseDict(document, ExportLogsServiceRequest()).SerializeToString()
-    for number, (raw, more) in enumerate([(content, {}), (gzip.compress(content), {"content-encoding": "gzip"})]):
+    for number, (raw, more) in enumerate([(content, {}), (gzip.compress(content), {"content-encoding": "GZip"})]):
         task_id, command = await begun(served, admit, name=f"ada-{number}")
         async with command:
             headers = {"content-type": "application/x-protobuf", **more}

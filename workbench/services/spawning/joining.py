@@ -25,7 +25,7 @@ from typing import Any
 from workbench.client import HttpClient
 from workbench.client.connection import ProjectConnection
 from workbench.confinement import abilities, gpus, lending
-from workbench.errors import BadInput, Unauthenticated, Unavailable
+from workbench.errors import BadInput, NotFound, Unauthenticated, Unavailable
 from workbench.git import Repository, git_version
 from workbench.model import __version__
 from workbench.rules.models.upstream import PROVIDERS
@@ -141,13 +141,18 @@ async def join(request: JoinRequest, place: Path) -> Joined:
     """Enlist a worker, unless that of the directory still may act, and make its configuration.
 
     Raises:
-        Unauthenticated: ``MACHINE_TOKEN_REQUIRED``, ``INVALID_TOKEN``. Unavailable: ``NO_SERVER``,
-            ``CONFINEMENT_UNAVAILABLE``, ``PROFILE_UNAVAILABLE``, ``GIT_MISSING``, …. WorkbenchError: of the server, the
-            disk or git.
+        Unauthenticated: ``MACHINE_TOKEN_REQUIRED``, ``INVALID_TOKEN``. BadInput: ``BAD_URL``. Unavailable:
+            ``NO_SERVER``, ``CONFINEMENT_UNAVAILABLE``, ``PROFILE_UNAVAILABLE``, ``GIT_MISSING``, …. WorkbenchError: of
+            the server, the disk or git.
     """
     _require_box(Settings(project=place))
     try:
         token = await _enlisted(request, place)
+    except NotFound as error:
+        if error.code != "NO_SUCH_ENDPOINT":
+            raise
+        text = f"{request.url} is not the address of a server: nothing is at its path. Leave that out, as in "
+        raise BadInput("BAD_URL", f"{text}http://127.0.0.1:8765.") from error
     except Unavailable as error:
         if error.code not in ("NO_SERVER", "NO_REPLY"):
             raise

@@ -29,7 +29,7 @@ def _receiving(workbench: Workbench, signal: Signal, turn: asyncio.Lock) -> Endp
 
     async def receive(request: Request) -> Response:
         form = request.headers.get("content-type", "")
-        coding = request.headers.get("content-encoding", "")
+        coding = request.headers.get("content-encoding", "").lower()
         workbench.require_agent(caller_of(request))
         raw = await read_body(request, workbench.settings.max_telemetry_bytes)
         async with turn:
