@@ -30,6 +30,9 @@ def test_a_task_is_commented_on_and_an_agent_told_something_and_the_receipts_com
     expect_fitting(desk)
     expect_readable(desk)
     shot(desk, "messages-task")
+    view(desk, "Inbox")
+    expect(desk.get_by_label("answer", exact=True)).to_be_visible()
+    expect(desk.get_by_role("button", name="JSON", exact=True)).to_have_count(0)  # for the one field
     view(desk, "Agents")
     agent = open_agent(desk, "ada").get_by_role("group", name="Messages")
     _say(agent, "Tell ada", "Be quick.")
