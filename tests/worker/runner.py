@@ -71,7 +71,6 @@ class Runner:
             worktree=WorktreePlace("lab", self.place, self.place / ".git", "lab", self.scratch / "writer"),
             project=self.place,
             profile=self.profile,
-            agent_mcp_url="http://127.0.0.1:1/mcp",
             function=self.function,
             limits=self.limits,
             environment=extra,

@@ -32,7 +32,6 @@ def config(served: Served, token: str, scratch: Path, lab: str | None = None, **
         "box": Box(write=(), read=(), scratch=scratch, enforce=False),
         "project": settings.project,
         "profile": Profile(name="script", summary="Runs the task's command."),
-        "agent_mcp_url": served.info.mcp_url,
         "worktree": worktree,
         "mcp_url": served.info.mcp_url if more.pop("mcp", False) else None,
         "server_file": settings.server_file,

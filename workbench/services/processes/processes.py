@@ -142,7 +142,7 @@ async def get_agent_process_info(
 ) -> Process:
     """Get the process of an agent you spawned: its usage, descendants, exit code and the end of its log.
 
-    Of a worker that a machine without a clone has started, there is the log.
+    Of a worker elsewhere, it has the log only.
     """
 
     def question(tx: Reader) -> Row:
