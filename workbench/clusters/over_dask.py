@@ -27,6 +27,8 @@ from workbench.client import HttpClient
 from workbench.clusters import dask, slurm
 from workbench.clusters.dask import LOST_SECONDS, WORKERLESS_SECONDS
 from workbench.errors import Unavailable, WorkbenchError
+from workbench.rules import remote_worker
+from workbench.rules.remote_worker import LINE
 from workbench.state.machine import DaskMachine, SlurmMachine
 from workbench.state.server_file import ServerFile
 
@@ -42,11 +44,9 @@ ANSWER_SECONDS = 10.0
 TICK_SECONDS = 0.1
 POLL_SECONDS = 1.0
 LEAVE_SECONDS = 20.0
-"""Within which a worker that has to end has sent what it has, and given its task back."""
+"""How long a worker whose Dask worker ends may take to send its work and to give its task back."""
 PAUSE_SECONDS = 0.5
 """Between two calls for what is said."""
-LINE = 300
-"""How much of the last line is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class _Agent:
         self._tail = (self._tail + data.decode("utf-8", "replace"))[-2 * LINE :]
 
     def _let_it_leave(self) -> None:
-        """Wait until a worker that is left alone has sent what it has: with this process, its token ends."""
+        """Wait until a worker that is not heard any more has sent its work: its token ends with this process."""
         _say(f"the worker has {LEAVE_SECONDS:g} s to send what it has")
         deadline = time.monotonic() + LEAVE_SECONDS
         while time.monotonic() < deadline and asyncio.run(self._holds_task()):
@@ -283,13 +283,13 @@ class _Agent:
             return None
         if said.is_left:
             raise self._why_over(task)
-        if said.status == 0:
+        if not said.status:
             return None
-        last = (self._tail.strip().splitlines() or ["it said nothing"])[-1][:LINE].rstrip(".")
-        return f"WORKER_FAILED: the worker on {self._start.machine} ended with status {said.status}: {last}."
+        last = self._tail.strip().rpartition("\n")[2]
+        return remote_worker.failed(self._start.machine, said.status, last)
 
     def _why_over(self, task: Any) -> Unavailable:
-        """Why a task is over that nobody has ended here."""
+        """The error for a task that has ended although nobody here has ended it."""
         from distributed import KilledWorker
 
         machine, error = self._start.machine, task.exception(timeout=ANSWER_SECONDS) if task.status == "error" else None

@@ -25,6 +25,7 @@ from workbench.client import HttpClient
 from workbench.clusters.dask import is_wanted
 from workbench.errors import WorkbenchError
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark
+from workbench.rules import remote_worker
 from workbench.state.home import home
 
 AGENTS = "workbench-agents"
@@ -33,7 +34,7 @@ READ_SECONDS = 20.0
 """How long a call waits for something to be said."""
 TICK_SECONDS = 0.1
 END_SECONDS = 60.0
-"""How long the process may take to send what it has, once it is to end."""
+"""How long the process may take to send its work, from the end of its input until it is killed."""
 PIECE = 65_536
 MOST_BYTES = 1_048_576
 """Of output that nobody has read yet; then the process waits."""
@@ -60,8 +61,7 @@ class RemoteStart:
     def argv(self) -> list[str]:
         """The command line of the process."""
         own = home() / self.directory / socket.gethostname() / self.agent  # machines of a cluster can share homes
-        there = ["worker", "--server", self.server, "--token-file", "-", "--directory", str(own)]
-        there += [f"--{name}={value:.15g}" for name, value in self.limits.items()]
+        there = remote_worker.arguments(self.server, str(own), self.limits)
         return [sys.executable, "-P", "-m", "workbench.cli", *there]
 
 
@@ -170,7 +170,7 @@ class RemoteAgent:
         while piece := os.read(stdout.fileno(), PIECE):
             while len(self._output) > MOST_BYTES and not self._is_left:
                 time.sleep(TICK_SECONDS)
-            if not self._is_left:  # nobody reads it any more
+            if not self._is_left:  # else nobody reads it any more
                 with self._lock:
                     self._output += piece
 

@@ -20,6 +20,8 @@ from threading import Event
 from types import FrameType
 from typing import IO, ClassVar
 
+from workbench.rules import remote_worker
+
 PORTS = range(20_000, 32_000)
 """Where the server is reached there: below those that systems give to connections."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -27,8 +29,6 @@ OF_SSH = 255
 """The exit status of ssh when it has failed itself."""
 NOT_FOUND = (126, 127)
 """Those of a shell that cannot execute a command."""
-LINE = 300
-"""How much of the last line is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,7 @@ class SshStart:
 
     def argv(self, port: int) -> list[str]:
         """The command line of ssh; nothing in it is secret."""
-        there = ["worker", "--server", f"http://127.0.0.1:{port}", "--token-file", "-", "--directory", self.directory]
-        there += [f"--{name}={value:.15g}" for name, value in self.limits.items()]
+        there = remote_worker.arguments(f"http://127.0.0.1:{port}", self.directory, self.limits)
         return [
             *("ssh", "-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes"),
             *("-o", "ControlPath=none", *self.options, "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=15"),
@@ -75,7 +74,7 @@ class SshStart:
         Args:
             last: the last line that was said.
         """
-        said = f"{last.rstrip('.')}." if last else "it said nothing."
+        said = remote_worker.said(last)
         if status == 0:
             return None
         if status in NOT_FOUND:
@@ -84,7 +83,7 @@ class SshStart:
         if status == OF_SSH or status < 0:
             text = f"`ssh -o BatchMode=yes {self.host} {self.command} --version` has to work, and a port has to be"
             return f"SSH_FAILED: ssh to {self.machine} ended: {said} {text} forwarded (-R); then restart it."
-        return f"WORKER_FAILED: the worker on {self.machine} ended with status {status}: {said}"
+        return remote_worker.failed(self.machine, status, last)
 
 
 def main(start: SshStart) -> int:
@@ -110,7 +109,7 @@ def main(start: SshStart) -> int:
         for line in _lines(stdout):
             sys.stdout.write(line)
             sys.stdout.flush()
-            last = line.strip()[:LINE] or last
+            last = line.strip() or last
     if (sentence := start.explain(child.returncode, last)) and not ended.is_set():
         Path(start.told).write_text(sentence, "utf-8")
     return child.returncode
