@@ -33,7 +33,7 @@ def config(served: Served, token: str, scratch: Path, lab: str | None = None, **
         "project": settings.project,
         "profile": Profile(name="script", summary="Runs the task's command."),
         "worktree": worktree,
-        "mcp_url": served.info.mcp_url if more.pop("mcp", False) else None,
+        "over_mcp": more.pop("mcp", False),
         "server_file": settings.server_file,
         "heartbeat_seconds": 0.1,
     }

@@ -26,7 +26,7 @@ class Api(ProjectConnection):
 
     def __init__(self, config: WorkerConfig) -> None:
         def connect(url: str, token: str | None) -> ServerClient:
-            if not config.mcp_url:
+            if not config.over_mcp:
                 return HttpClient(url, token, certificate=config.certificate)
             return McpClient(f"{url}/mcp", token, ProjectServer(url, config.server_file).is_away)
 

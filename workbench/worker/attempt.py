@@ -426,7 +426,7 @@ def _prepare(
         values["prompt"] = "\n\n".join((*first, *(message.text for message in turn.messages)))
     files = {name: rules.fill(text, values, file=name) for name, text in profile.files.items()}
     if worker.token:
-        files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, worker.token))
+        files["mcp.json"] = json.dumps(rules.mcp_config(config.mcp_url, worker.token))
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
     added = definition.configuration(config.definition, profile, scratch_dir, files, worker.models, worker.telemetry)
     if not turn.messages:  # else a command has written there, and is not trusted
@@ -439,7 +439,7 @@ def _prepare(
         words, box = definition.limited(words, config.definition, profile, box)
         argv = definition.started([*words, *added.arguments], profile, session)
     if stream:
-        of_server = rules.mcp_config(config.agent_mcp_url, worker.token) if worker.token else {}
+        of_server = rules.mcp_config(config.mcp_url, worker.token) if worker.token else {}
         continued = session.id if session else None
         stream.begin(Start(values["prompt"], values["worktree"], acp.servers(of_server), continued))
     return WorkerCommand(
@@ -484,7 +484,7 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "caller": run_function.__file__,
         "python": sys.executable,
         "url": config.url,
-        "mcp_url": config.agent_mcp_url,
+        "mcp_url": config.mcp_url,
         "previous": last_attempt,
     }
     prompt = rules.fill(config.profile.prompt or "{description}", values)

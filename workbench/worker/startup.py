@@ -76,7 +76,7 @@ class WorkerConfig:
         environment: variables for the commands.
         secret_variables: the names of variables that are secret, whatever their name and form.
         included_secrets: those in the files that its worktree was given.
-        mcp_url: talk MCP to this endpoint instead of plain HTTP.
+        over_mcp: whether it talks MCP to the server instead of plain HTTP.
         server_file: read again when the server is away: it may be restarted at another address; None: the server is on
             another machine, and `project` is a copy of the worktree's branch.
         device_locks: where the locks of this machine's devices are, if the server is on another machine.
@@ -110,7 +110,7 @@ class WorkerConfig:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret_variables: Sequence[str] = ()
     included_secrets: Sequence[str] = field(default=(), repr=False)
-    mcp_url: str | None = None
+    over_mcp: bool = False
     server_file: Path | None = None
     device_locks: Path | None = None
     certificate: Path | None = None
@@ -127,8 +127,8 @@ class WorkerConfig:
     preparation: Preparation = field(default_factory=Preparation)
 
     @property
-    def agent_mcp_url(self) -> str:
-        """Where its commands reach the server by MCP."""
+    def mcp_url(self) -> str:
+        """The server's endpoint of MCP."""
         return f"{self.url}/mcp"
 
     def at(self, url: str) -> Self:

@@ -182,8 +182,8 @@ async def join(request: JoinRequest, place: Path) -> Joined:
         profile = Profile.model_validate(terms["profile"])
         _require_programs(profile, terms["models"])
         _make_private(settings.scratch)
-        forget = time.time() - settings.keep_attempts_days * DAY  # nobody tells this machine that a task has ended
-        await asyncio.to_thread(forget_before, settings.agent_sessions, forget)
+        oldest = time.time() - settings.keep_attempts_days * DAY  # the server does not say which tasks have ended
+        await asyncio.to_thread(forget_before, settings.agent_sessions, oldest)
         repository = await asyncio.to_thread(Repository.create, place, terms["object_format"])
         copy = BranchCopy(
             api.call,
@@ -367,7 +367,7 @@ def _config(
     )
     secret = (*terms["secret_variables"], *request.secret)
     spawn = SpawnRequest(profile.name, None, None, request.limits, False, bool(environment), secret=secret)
-    server = ServerAddress(request.url, f"{request.url}/mcp")
+    server = ServerAddress(request.url)
     config = config_of(settings, server, profile, spawn, worktree, repository, start)
     # Where workers of one machine and one server meet: one that lends a device ends what is left of the holder before.
     names = blake2b(f"{request.url}\0{terms['machine']}".encode(), digest_size=6).hexdigest()

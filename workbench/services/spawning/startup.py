@@ -41,14 +41,13 @@ class ServerAddress:
     """Where a worker reaches its server; `file`: the project's `server.json`, if they are on one machine."""
 
     url: str
-    mcp_url: str
     file: Path | None = None
 
     @classmethod
     def here(cls, ctx: Ctx) -> Self:
         """The address of this server."""
         assert ctx.local.server is not None, "it needs the server"
-        return cls(ctx.local.server.url, ctx.local.server.mcp_url, ctx.settings.server_file)
+        return cls(ctx.local.server.url, ctx.settings.server_file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def config_of(
         included_secrets=start.included_secrets,
         preparation=_preparation(settings, place, start.workplace),
         missing=start.confinement.missing,
-        mcp_url=server.mcp_url if request.mcp else None,
+        over_mcp=request.mcp,
         server_file=server.file,
         heartbeat_seconds=settings.heartbeat_seconds,
         patience_seconds=settings.worker_patience_seconds,
