@@ -522,7 +522,7 @@ class Workbench:
             try:
                 await work()
             except Exception as error:
-                if not (isinstance(error, Unavailable) and error.code.startswith("STORE_")):
+                if not (isinstance(error, Unavailable) and error.is_of_store):
                     log.exception("%s failed; restarting it", name)
                 elif error.code not in self._told:
                     self._told[error.code] = name

@@ -77,6 +77,11 @@ class WorkbenchError(OneLine, Exception):
         self.details = details
         super().__init__(f"{code}: {self.message}")
 
+    @property
+    def is_of_store(self) -> bool:
+        """Whether it is about the store, so that everything that uses the store meets it."""
+        return self.code.startswith("STORE_")
+
     def __str__(self) -> str:
         """Code and message, harmless to show: an error may quote what an agent wrote."""
         return inert(super().__str__())

@@ -40,7 +40,7 @@ async def refresh(ctx: Ctx) -> None:
     try:
         await _refresh(ctx.of(SYSTEM))
     except WorkbenchError as error:
-        if error.code.startswith("STORE_"):  # every duty meets it, so it is logged for all together
+        if error.is_of_store:  # logged once for all duties
             raise
         log.warning("the conflicts of pending integrations are not up to date: %s: %s", error.code, error.message)
 

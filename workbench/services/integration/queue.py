@@ -79,7 +79,7 @@ async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
             elif step is Next.ASK:
                 raise Conflict("GATES_FAILED", "The gates failed on the merge with the current target.")
         except WorkbenchError as error:
-            if error.code in _TRANSIENT or error.code.startswith("STORE_"):
+            if error.code in _TRANSIENT or error.is_of_store:
                 raise
             await _send_back(ctx, repository, row, approval, error)
             return None

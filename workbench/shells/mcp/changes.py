@@ -167,12 +167,10 @@ class FeedChanges:
             try:
                 await self._note_changes()
             except WorkbenchError as error:
-                is_told = error.code.startswith("STORE_")  # every duty meets it, so it is logged for all together
-                log.log(
-                    logging.INFO if is_told else logging.WARNING,
-                    "MCP clients are asked to read everything again: %s",
-                    error,
-                )
+                level = (
+                    logging.INFO if error.is_of_store else logging.WARNING
+                )  # the store's are logged with the duties'
+                log.log(level, "MCP clients are asked to read everything again: %s", error)
             except Exception:
                 log.exception("the changes for MCP clients could not be followed; trying again")
             self._is_followed.set()
