@@ -274,6 +274,14 @@ async def served(workbench: Workbench) -> AsyncIterator[Served]:
         yield Served(workbench, await servers.start(0), servers)
 
 
+@pytest.fixture
+def machines(served: Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The setting `machines` of a project that is served: what is put there is described."""
+    machines: dict[str, Any] = {}
+    monkeypatch.setitem(served.workbench.settings.__dict__, "machines", machines)
+    return machines
+
+
 @dataclass(frozen=True)
 class Admitted:
     """An agent that a person has admitted."""

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.hosts import Host
 
 ROOT = Path(__file__).parents[1]
@@ -63,3 +65,15 @@ class FarWorker:
     def log(self) -> str:
         """What it has said."""
         return (self.place / "log").read_text("utf-8", "replace")
+
+
+def workers_in(home: Path) -> list[psutil.Process]:
+    """The workers that run with a home, which stands for that of another machine."""
+    return [one for one in psutil.process_iter() if _is_worker_in(one, home)]
+
+
+def _is_worker_in(process: psutil.Process, home: Path) -> bool:
+    try:
+        return process.environ().get("HOME") == str(home) and "--token-file" in process.cmdline()
+    except psutil.Error:
+        return False

@@ -151,6 +151,21 @@ def wait_until(look: Callable[[], Any], what: str = "it", seconds: float = SECON
     return seen
 
 
+async def ended(workbench: Workbench, agent_id: str) -> dict[str, Any]:
+    """The process of an agent, once it has ended."""
+
+    async def look() -> dict[str, Any] | None:
+        process = await workbench.call("get_agent_process_info", agent_id=agent_id)
+        return process if process["state"] == "ended" else None
+
+    return dict(await until(look))
+
+
+async def is_kept(workbench: Workbench, task_id: int) -> bool:
+    """Whether what the first attempt at a task left has been kept."""
+    return (await task_now(workbench, task_id))["attempts"][0]["kept"] is not None
+
+
 async def appeared(path: Path) -> None:
     """Return once there is a file."""
     await until(path.exists)

@@ -7,7 +7,7 @@ import os
 import pickle
 import re
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -18,19 +18,12 @@ import pytest
 
 from tests import given
 from tests.conftest import Served, git
+from tests.elsewhere import workers_in
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def machines(served: Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The setting of that name."""
-    machines: dict[str, Any] = {}
-    monkeypatch.setitem(served.workbench.settings.__dict__, "machines", machines)
-    return machines
 
 
 @pytest.fixture
@@ -44,33 +37,6 @@ def cluster(on_disk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalClu
         cluster = distributed.LocalCluster(**options, silence_logs=50)
     with cluster:
         yield cluster
-
-
-async def ended(served: Served, agent: Mapping[str, Any]) -> dict[str, Any]:
-    """The process of an agent, once it has ended."""
-
-    async def look() -> dict[str, Any] | None:
-        process = await served.workbench.call("get_agent_process_info", agent_id=agent["agent_id"])
-        return process if process["state"] == "ended" else None
-
-    return await given.until(look)
-
-
-async def is_kept(served: Served, task_id: int) -> bool:
-    """Whether what the first attempt at a task left has been kept."""
-    return (await given.task_now(served.workbench, task_id))["attempts"][0]["kept"] is not None
-
-
-def workers(home: Path) -> list[psutil.Process]:
-    """The workers that tasks of the cluster have started."""
-    return [each for each in psutil.process_iter() if _is_worker(each, home)]
-
-
-def _is_worker(process: psutil.Process, home: Path) -> bool:
-    try:
-        return process.environ().get("HOME") == str(home) and "--token-file" in process.cmdline()
-    except psutil.Error:
-        return False
 
 
 async def test_agents_that_do_not_reach_the_server_are_refused_with_the_setting_to_make(
@@ -106,7 +72,7 @@ async def test_an_agent_spawned_on_a_cluster_works_there_and_leaves_its_threads_
     await given.until(lambda: "| begun" in Path(agent["log"]).read_text())
     assert await asyncio.to_thread(as_client, cluster, other_work) == 42
     token = "wba_"
-    assert token not in str(workers(home)[0].cmdline()) + str(workers(home)[0].environ())
+    assert token not in str(workers_in(home)[0].cmdline()) + str(workers_in(home)[0].environ())
     process = await workbench.call("get_agent_process_info", agent_id=agent["agent_id"])
     here = psutil.Process(process["pid"])
     assert token not in str(here.cmdline()) + str(here.environ()) + Path(agent["log"]).read_text()
@@ -117,7 +83,7 @@ async def test_an_agent_spawned_on_a_cluster_works_there_and_leaves_its_threads_
     assert (process_key(scheduler) in told, token in told) == (True, False)
 
     await workbench.call("terminate_agent", agent_id=agent["agent_id"])
-    await given.until(lambda: not workers(home))
+    await given.until(lambda: not workers_in(home))
     task = await given.reached(workbench, second, "pending")
     assert len(task["attempts"]) == 1
     await given.until(lambda: not scheduler.tasks)
@@ -141,26 +107,26 @@ async def test_agents_that_a_cluster_ends_or_cannot_run_say_why_and_none_begins_
     run = "echo > made; echo begun; exec sleep 600"
     tasks = [await given.task(workbench, name, run=run) for name in ("one", "other")]
     await given.until(lambda: all("| begun" in Path(agent["log"]).read_text() for agent in agents))
-    told = (await ended(served, stray))["reason"]
+    told = (await given.ended(served.workbench, stray["agent_id"]))["reason"]
     assert re.match(r"NO_SERVER: .*at http://127.0.0.1:9: All connection attempts failed\. .*\[machines.stray\]", told)
 
     await asyncio.to_thread(as_client, cluster, partial(cancel, next(iter(scheduler.tasks))))
-    waiting = {asyncio.create_task(ended(served, agent)) for agent in agents}
+    waiting = {asyncio.create_task(given.ended(served.workbench, agent["agent_id"])) for agent in agents}
     (cancelled,), (running,) = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     assert re.match("DASK_CANCELLED: .*Restart the agent", cancelled.result()["reason"])
     (dask_worker,) = cluster.workers.values()
     os.kill(dask_worker.pid, signal.SIGKILL)
     assert re.match("DASK_WORKER_LOST: .*Restart the agent", (await running)["reason"])
     assert all("to send what it has" in Path(agent["log"]).read_text() for agent in agents)
-    await given.until(lambda: not workers(home))
+    await given.until(lambda: not workers_in(home))
     for task in tasks:
         (_,) = (await given.reached(workbench, task, "pending"))["attempts"]
-        await given.until(partial(is_kept, served, task))
+        await given.until(partial(given.is_kept, served.workbench, task))
 
     await asyncio.to_thread(as_client, cluster, become_older)
     older = await spawn(on="gpu")
     own = metadata.version("workbench-agents")
-    told = (await ended(served, older))["reason"]
+    told = (await given.ended(served.workbench, older["agent_id"]))["reason"]
     assert re.match(rf"DASK_WORKER_UNFIT: .* has Workbench 0\.0\.1, and the server {own}\. .*=={own}", told)
 
 

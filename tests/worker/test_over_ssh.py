@@ -9,32 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from tests import given
 from tests.conftest import Admit, Served, git
+from tests.elsewhere import workers_in
 from tests.worker.ssh_server import ssh_server
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def machines(served: Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The setting of that name."""
-    machines: dict[str, Any] = {}
-    monkeypatch.setitem(served.workbench.settings.__dict__, "machines", machines)
-    return machines
-
-
-async def ended(served: Served, agent_id: str) -> dict[str, Any]:
-    """The process of an agent, once it has ended."""
-
-    async def look() -> dict[str, Any] | None:
-        process = await served.workbench.call("get_agent_process_info", agent_id=agent_id)
-        return process if process["state"] == "ended" else None
-
-    return await given.until(look)
 
 
 async def test_what_cannot_be_spawned_on_another_machine_is_refused_with_what_to_do(
@@ -96,26 +78,9 @@ async def test_an_agent_spawned_on_another_machine_works_there_until_it_is_termi
         await given.until(lambda: not workers_in(there.home))
         task = await given.reached(workbench, second, "pending")
         assert len(task["attempts"]) == 1
-        await given.until(lambda: is_kept(served, second))
+        await given.until(lambda: given.is_kept(served.workbench, second))
         diff = await workbench.call("get_attempt_diff", task_id=second, attempt=1)
         assert [file["path"] for file in diff["files"]] == ["kept"]
-
-
-async def is_kept(served: Served, task_id: int) -> bool:
-    """Whether what the first attempt at a task left has been kept."""
-    return (await given.task_now(served.workbench, task_id))["attempts"][0]["kept"] is not None
-
-
-def workers_in(home: Path) -> list[psutil.Process]:
-    """The workers that run on the other machine."""
-    return [one for one in psutil.process_iter() if _is_worker_in(one, home)]
-
-
-def _is_worker_in(process: psutil.Process, home: Path) -> bool:
-    try:
-        return process.environ().get("HOME") == str(home) and "--token-file" in process.cmdline()
-    except psutil.Error:
-        return False
 
 
 @pytest.mark.long
@@ -137,7 +102,7 @@ async def test_an_agent_whose_machine_cannot_be_used_ends_with_the_last_line_of_
         machines["noplace"] = there.machine(command=f"export WORKBENCH_CONFINEMENT=x; {there.command}")
         spawn = partial(served.workbench.call, "spawn_agent", persona_id="implementer")
         agents = await asyncio.gather(*(spawn(on=name, name=name) for name in says))
-        ends = await asyncio.gather(*(ended(served, agent["agent_id"]) for agent in agents))
+        ends = await asyncio.gather(*(given.ended(served.workbench, agent["agent_id"]) for agent in agents))
     for name, process in zip(says, ends, strict=True):
         assert re.match(says[name], process["reason"])
         assert ("restart it" in process["reason"]) == (name != "noplace")
