@@ -204,7 +204,7 @@ def _named(call: Call, plan: str) -> tuple[str, str | None]:
         try:
             call("export_plan", plan=plan)
         except NotFound as error:
-            raise error.with_message(error.message.replace("no plan", "no file and no plan", 1)) from None
+            raise NotFound(error.code, f"There is no file and no plan {plan!r}.", error.hint) from None
         return plan, None
     try:
         text = Path(plan).read_text("utf-8")

@@ -119,7 +119,8 @@ def require_same_version(client: Client, who: str) -> None:
 
 
 def is_wanted(worker: Worker, tasks: Iterable[Any]) -> bool:
-    """Whether somebody still waits for tasks of a worker, which does not end: Dask cancels those of who leaves."""
+    """Whether a Dask worker still has to do tasks: it does not close, and none was cancelled, as Dask cancels the tasks
+    of a client that leaves."""
     if worker.status.name in ("closing", "closed", "failed"):
         return False
     states = [worker.state.tasks.get(task) for task in tasks]

@@ -19,7 +19,7 @@ from workbench.state import settings_file
 
 VARIABLE = "WORKBENCH_DATABASE_URL"
 OLDEST_SERVER = 14
-"""The oldest version of PostgreSQL that does."""
+"""The oldest version of PostgreSQL that can have a store."""
 SCHEMES = ("postgresql://", "postgres://")
 SECRET = frozenset({"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"})
 """Keywords of libpq whose value is secret."""

@@ -8,7 +8,7 @@ from pathlib import Path
 PIECE = 524_288
 """Bytes that are read and sent at once."""
 BESIDES = 8_192
-"""Bytes of a request besides its piece: the longest name of a file, and what says whose it is."""
+"""The most bytes of a request that are not its piece: the name of the file, its hash, and the attempt."""
 
 
 def fitting(frame_bytes: int) -> int:

@@ -94,9 +94,9 @@ def find(tx: Reader, task_id: int, attempt: int) -> Row | None:
 
 
 def failure(found: Row) -> AttemptEnding:
-    """How an attempt ends whose check has failed: the next one is told the end of its output.
+    """The end of an attempt whose check has failed. The next attempt is told the end of the check's output.
 
-    There is no next one if a check cannot be run, for which none could do anything.
+    There is no next attempt if none can make the check run.
     """
     if not found["tries"]:
         is_lasting = found["output"].startswith(NEVER_RUN)
