@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests import given
@@ -115,6 +116,30 @@ def test_an_agent_has_one_job_of_its_own(stand_in: Path) -> None:
 
 @UNCLOSED
 @pytest.mark.usefixtures("stand_in")
-def test_options_that_the_jobs_do_not_have_are_refused() -> None:
-    machine = SlurmMachine.model_validate(HPC | {"options": {"quueue": "gpu"}})
-    given.refused("BAD_MACHINE", slurm.cluster, "hpc", machine)
+def test_a_scheduler_shows_its_pages_only_where_it_is_asked_to() -> None:
+    asked = HPC["options"] | {"scheduler_options": {"dashboard_address": "127.0.0.1:0"}}
+    for options, status in ((HPC["options"], 404), (asked, 200)):
+        with slurm.cluster("hpc", SlurmMachine.model_validate(HPC | {"options": options})) as jobs:
+            host, port = jobs.scheduler.http_server.address, jobs.scheduler.http_server.port
+            assert (host, port != 8787) == ("127.0.0.1", True)
+            assert httpx.get(f"http://{host}:{port}/info/main/workers.html").status_code == status
+
+
+@UNCLOSED
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ({"quueue": "gpu"}, "quueue"),
+        ({"interface": "nope0"}, "'nope0' is not a valid network interface"),
+        ({"security": False}, "bool"),
+        ({"shared_temp_directory": "/proc/none"}, "/proc/none"),
+        ({"scheduler_options": "port"}, "mapping"),
+        ({"protocol": "bogus://"}, "unknown address scheme"),
+        ({"worker_extra_args": 3}, "int"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_options_that_the_jobs_do_not_have_are_refused(option: dict[str, Any], why: str) -> None:
+    machine = SlurmMachine.model_validate(HPC | {"options": HPC["options"] | option})
+    assert why in str(given.refused("BAD_MACHINE", slurm.cluster, "hpc", machine))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import metadata
@@ -160,26 +160,41 @@ async def _identity(address: str, seconds: float) -> dict[str, Any]:
 
 
 @contextmanager
+def pages(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Begin a scheduler within this, with the yielded options: it shows nobody anything, unless it is asked to.
+
+    Dask always serves HTTP, to whoever can reach it and without encryption: at port 8787, of which there is one.
+
+    Args:
+        asked: options of the scheduler.
+    """
+    import dask
+
+    if "dashboard" in asked or "dashboard_address" in asked:
+        yield dict(asked)
+    else:
+        with dask.config.set({f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")}):
+            yield {"dashboard": False, "dashboard_address": "127.0.0.1:0", **asked}
+
+
+@contextmanager
 def _own_cluster(workers: int) -> Iterator[LocalCluster]:
     """A cluster of processes of this machine that no other user can reach, because a scheduler runs anyone's code.
 
     An interrupt is for the sweep, which ends its runs: the workers begin with SIGINT blocked, until they ignore it.
     """
-    import dask
     from distributed import LocalCluster
 
     resource_tracker.ensure_running()  # it unblocks SIGINT in the thread that starts it
     with (
         uninterrupted.sigint_blocked() as mask,
-        dask.config.set({f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")}),
+        pages({}) as scheduler_options,
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             security=True,
-            # It always serves HTTP, to every user: nothing is there. Dask would take port 8787, of which there is one.
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
+            scheduler_kwargs=scheduler_options,
             memory_limit=0,  # the runs have limits, and their kernels are processes of their own
             silence_logs=logging.CRITICAL,
         ) as cluster,

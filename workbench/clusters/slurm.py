@@ -34,8 +34,9 @@ def connected(name: str, machine: SlurmMachine) -> Iterator[Client]:
         try:
             jobs.scale(jobs=machine.jobs)
         except (OSError, RuntimeError) as error:
-            why = " ".join(str(error).split())[:300]
-            raise Unavailable("SLURM_FAILED", f"Slurm does not take the jobs of the machine {name}: {why}") from None
+            raise Unavailable(
+                "SLURM_FAILED", f"Slurm does not take the jobs of the machine {name}: {_why(error)}"
+            ) from None
         with distributed.Client(jobs, set_as_default=False) as client:
             yield client
 
@@ -43,17 +44,25 @@ def connected(name: str, machine: SlurmMachine) -> Iterator[Client]:
 def cluster(name: str, machine: SlurmMachine) -> SLURMCluster:
     """The cluster, without jobs yet. Its connections are encrypted, because a scheduler runs anyone's code.
 
+    Its scheduler shows nobody anything by HTTP, unless the machine's `scheduler_options` say so.
+
     Raises:
         BadInput: ``BAD_MACHINE``: dask-jobqueue does not take its options.
     """
+    from dask import config
     from dask_jobqueue import SLURMCluster
 
-    given: dict[str, Any] = {"security": True, "shared_temp_directory": str(home())} | machine.options
+    options: dict[str, Any] = {"security": True, "shared_temp_directory": str(home())} | machine.options
     try:
-        return SLURMCluster(cores=machine.cores, memory=machine.memory, **given)
-    except (TypeError, ValueError) as error:
+        asked = options.pop("scheduler_options", config.get("jobqueue.slurm.scheduler-options", {}))
+        with dask.pages(asked) as scheduler_options:
+            return SLURMCluster(
+                cores=machine.cores, memory=machine.memory, scheduler_options=scheduler_options, **options
+            )
+    except Exception as error:  # of any type, as its options are of any
         raise BadInput(
-            "BAD_MACHINE", f"dask-jobqueue does not take the machine {name}: {error}. Correct it in the settings."
+            "BAD_MACHINE",
+            f"dask-jobqueue does not take the machine {name}: {_why(error)}. Correct it in the settings.",
         ) from None
 
 
@@ -76,3 +85,10 @@ def require_possible(name: str) -> None:
             f"{SUBMITS} is not on this machine, so that {name} gets no jobs. Run this where Slurm's commands are, such "
             "as on its login node.",
         )
+
+
+def _why(error: BaseException) -> str:
+    """What an error began with. A KeyError says no more than a key."""
+    while (first := error.__cause__ or error.__context__) is not None and not isinstance(first, KeyError):
+        error = first
+    return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
