@@ -214,11 +214,7 @@ def test_all_the_sql_of_the_package_is_checked() -> None:
 
 @pytest.mark.postgres
 def test_postgresql_takes_every_query(postgres: Any) -> None:
-    postgres.execute(beside(str(PACKAGE / "store" / "migrate.py")).create_history.postgres[0])
-    for script in scripts():
-        with postgres.transaction():
-            for statement in script.statements(Dialect.POSTGRES):
-                postgres.execute(statement)
+    _migrate(postgres)
     assert SQLITE_ONLY.keys() <= {query.name for query in EVERY.values()}
     tried = {
         name: query
@@ -226,6 +222,26 @@ def test_postgresql_takes_every_query(postgres: Any) -> None:
         if query.name not in SQLITE_ONLY and not query.name.startswith("sqlite_")
     }
     assert {name: said for name, query in tried.items() if (said := _refusal(postgres, query))} == {}
+
+
+@pytest.mark.postgres
+def test_postgresql_finds_the_open_tasks_below_a_task_by_their_ids(postgres: Any) -> None:
+    from workbench.store.postgres_connection import SESSION
+
+    _migrate(postgres)
+    postgres.execute(SESSION)
+    postgres.execute(f"PREPARE below AS {EVERY['services/tasks/dependencies:subtree_open'].postgres[0]}")
+    plan = "\n".join(line for (line,) in postgres.execute("EXPLAIN EXECUTE below (1)"))
+    assert "task_status_pkey" in plan, plan
+    assert "tasks_by_status" not in plan, plan
+
+
+def _migrate(postgres: Any) -> None:
+    postgres.execute(beside(str(PACKAGE / "store" / "migrate.py")).create_history.postgres[0])
+    for script in scripts():
+        with postgres.transaction():
+            for statement in script.statements(Dialect.POSTGRES):
+                postgres.execute(statement)
 
 
 def _refusal(postgres: Any, query: Query) -> str:

@@ -54,6 +54,7 @@ WITH RECURSIVE over (id) AS (
 UPDATE task_status SET unmet = unmet - 1 WHERE task_id IN (SELECT id FROM held);
 
 -- name: subtree_open
+-- By the states that have ended: PostgreSQL would look through an index of all open tasks for those that are below.
 WITH RECURSIVE below (id) AS (
     SELECT id FROM tasks WHERE id = :task_id
     UNION ALL
@@ -61,7 +62,7 @@ WITH RECURSIVE below (id) AS (
 )
 SELECT b.id, t.session_id, s.status, s.not_before, s.error_message FROM below b
 JOIN task_status s ON s.task_id = b.id JOIN tasks t ON t.id = b.id
-WHERE s.status IN ('pending', 'claimed', 'in_progress') ORDER BY b.id;
+WHERE s.status NOT IN ('completed', 'failed', 'cancelled') ORDER BY b.id;
 
 -- name: cancel
 UPDATE task_status SET status = 'cancelled', completed_at = :now, error_message = :reason,
