@@ -122,12 +122,15 @@ class Repository(Plumbing):
         return {name.removeprefix("refs/heads/"): commit for name, commit in self.references("refs/heads").items()}
 
     def heads(self, branches: Iterable[str]) -> dict[str, str]:
-        """The commits of some branches, by one command; branches that do not exist are left out."""
-        names = sorted(set(branches))
-        if not names:
-            return {}
-        commits = self.references(*(f"refs/heads/{name}" for name in names))
-        return {name: commits[f"refs/heads/{name}"] for name in names if f"refs/heads/{name}" in commits}
+        """The commits of some branches; those that do not exist are left out.
+
+        One command finds all that have no file of their own. Those that have one are read: this is done all the time.
+        """
+        files = {name: unverified.branch(self.git_dir, name) for name in sorted(set(branches))}
+        names = [name for name, commit in files.items() if commit is None]
+        commits = self.references(*(f"refs/heads/{name}" for name in names)) if names else {}
+        found = {name: commit or commits.get(f"refs/heads/{name}") for name, commit in files.items()}
+        return {name: commit for name, commit in found.items() if commit is not None}
 
     def is_ancestor(self, commit: str, branch: str) -> bool:
         """Whether `branch` contains `commit`; each may be a branch or a commit. False if one does not exist."""

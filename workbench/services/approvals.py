@@ -325,6 +325,11 @@ def pending(tx: Reader, kind: str) -> list[ApprovalInfo]:
     return [_approval(row) for row in tx.all(SQL.pending, kind=kind)]
 
 
+async def is_pending(ctx: Ctx, kind: str) -> bool:
+    """Whether any approval of a kind is pending."""
+    return await ctx.store.read_inline(lambda tx: tx.one(SQL.is_pending, kind=kind)) is not None
+
+
 def pending_about(tx: Reader, subject: str) -> list[ApprovalInfo]:
     """The pending approvals of any kind about a subject."""
     return [_approval(row) for row in tx.all(SQL.pending_about, subject=subject)]

@@ -39,6 +39,9 @@ ORDER BY decided_at DESC, id DESC LIMIT :limit;
 -- name: pending
 SELECT * FROM approvals WHERE status = 'pending' AND kind = :kind ORDER BY id;
 
+-- name: is_pending
+SELECT 1 AS found FROM approvals WHERE status = 'pending' AND kind = :kind LIMIT 1;
+
 -- name: pending_about
 SELECT * FROM approvals WHERE subject = :subject AND status = 'pending' ORDER BY id;
 

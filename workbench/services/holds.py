@@ -269,7 +269,7 @@ def _ask(tx: Tx, scope: str, failure: AttemptFailure, attempts: list[list[int]])
 @duty("ending holds", 1.0, once=True)
 async def end_due(ctx: Ctx) -> None:
     """End the holds whose time is over."""
-    if not await ctx.read(lambda tx: tx.all(SQL.due, now=tx.now)):
+    if not await ctx.store.read_inline(lambda tx: tx.all(SQL.due, now=tx.now)):
         return
 
     def change(tx: Tx) -> None:

@@ -213,7 +213,7 @@ async def start_due(ctx: Ctx) -> None:
         due = tx.all(SQL.due, now=tx.now) if ctx.has_turn else []
         return due, tx.all(SQL.under_way, machine=machine.only)
 
-    due, under_way = await ctx.read(question)
+    due, under_way = await ctx.store.read_inline(question)
     for row in under_way:
         if row["process"] is None or await asyncio.to_thread(_is_gone, row["process"]):
             await _start(ctx, await ctx.of(SYSTEM).write(partial(_again, plan=row["plan"])))

@@ -263,9 +263,11 @@ class Feed:
         """Deliver events until cancelled; a read that fails is tried again, and logged once."""
         told = ""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):  # `wait_for` can lose a cancellation
-                    await self._news.wait()
+            poll = self._loop.call_later(POLL_SECONDS, self._news.set)  # costs less than a timeout
+            try:
+                await self._news.wait()
+            finally:
+                poll.cancel()
             self._news.clear()
             try:
                 async with self._delivering:

@@ -106,7 +106,7 @@ _EVENTS = {
 @duty("expiring registrations", 0.25, serving=False)
 async def expire_due(ctx: Ctx) -> None:
     """Reject registrations that were not decided in time, and end expired grants."""
-    if await ctx.read(lambda tx: something_due(tx, ctx.settings)):
+    if await ctx.store.read_inline(lambda tx: something_due(tx, ctx.settings)):
         await ctx.of(SYSTEM).write(lambda tx: expire_registrations(tx, ctx.settings))
 
 

@@ -152,7 +152,7 @@ async def withdraw_outdated(ctx: Ctx, definition_id: str, needed: Collection[str
         question = approvals.open_question(tx, KIND, _subject(definition_id))
         return question is not None and not _fingerprints_of(tx, question) <= set(needed)
 
-    if await ctx.read(is_outdated):
+    if await ctx.store.read_inline(is_outdated):
         await ctx.write(lambda tx: close_question(tx, definition_id, needed))
 
 

@@ -46,6 +46,8 @@ async def refresh(ctx: Ctx) -> None:
 
 
 async def _refresh(ctx: Ctx) -> None:
+    if not await approvals.is_pending(ctx, KIND):
+        return
     asked, worktrees = await ctx.read(lambda tx: (approvals.pending(tx, KIND), open_worktrees(tx)))
     rows = of_here(ctx, worktrees)
     names = {row["name"] for row in rows}

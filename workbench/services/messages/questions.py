@@ -169,7 +169,7 @@ def _close(tx: Tx, approval_id: int) -> Row:
 async def close_due(ctx: Ctx) -> None:
     """Withdraw the questions that nobody answered in time, and those whose attempt or agent has ended."""
     since = int(ctx.settings.agent_question_seconds * SECOND)
-    if not await ctx.read(lambda tx: tx.all(SQL.due, before=tx.now - since)):
+    if not await ctx.store.read_inline(lambda tx: tx.all(SQL.due, before=tx.now - since)):
         return
 
     def change(tx: Tx) -> None:

@@ -91,7 +91,7 @@ async def _give_up_cut_off(ctx: Ctx, channel: Channel) -> None:
 
     This process delivers one after the other on a channel, and none now.
     """
-    if not await ctx.read(lambda tx: tx.all(SQL.cut_off, channel=channel)):
+    if not await ctx.store.read_inline(lambda tx: tx.all(SQL.cut_off, channel=channel)):
         return
     problem = Unavailable(
         "NOTIFY_INTERRUPTED",
@@ -108,7 +108,7 @@ async def _give_up_cut_off(ctx: Ctx, channel: Channel) -> None:
 
 async def _deliver_due(ctx: Ctx, channel: Channel, deliver: Deliver) -> None:
     await _give_up_cut_off(ctx, channel)
-    for row in await ctx.read(lambda tx: tx.all(SQL.due, channel=channel, now=tx.now)):
+    for row in await ctx.store.read_inline(lambda tx: tx.all(SQL.due, channel=channel, now=tx.now)):
         told = notification({name: row[name] for name in Notification.model_fields})
         delivery = asyncio.create_task(_attempt(ctx, channel, row, partial(deliver, ctx, told)))
         try:

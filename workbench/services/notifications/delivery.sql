@@ -15,7 +15,7 @@ UPDATE notification_deliveries SET begun_at = :now WHERE notification_id = :id A
 
 -- name: cut_off
 SELECT notification_id AS id, tries FROM notification_deliveries
-WHERE begun_at IS NOT NULL AND channel = :channel ORDER BY notification_id;
+WHERE state = 'waiting' AND begun_at IS NOT NULL AND channel = :channel ORDER BY notification_id;
 
 -- name: untried
 SELECT notification_id FROM notification_deliveries WHERE state = 'waiting' AND tries = 0;

@@ -120,7 +120,7 @@ async def get_run_series(
 @duty("announcing metrics", 1.0, once=True)
 async def announce(ctx: Ctx) -> None:
     """Announce values that were recorded since their runs were announced last."""
-    if await ctx.read(lambda tx: tx.one(SQL.unannounced)):
+    if await ctx.store.read_inline(lambda tx: tx.one(SQL.unannounced)):
         await ctx.store.write(_announce_all, actor=SYSTEM.name)
 
 

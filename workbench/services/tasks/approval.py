@@ -314,7 +314,7 @@ async def refresh(ctx: Ctx) -> None:
         for approval_id in stale:
             _update(tx, approval_id)
 
-    if stale := await ctx.read(query):
+    if await approvals.is_pending(ctx, KIND) and (stale := await ctx.read(query)):
         await ctx.of(SYSTEM).write(change)
 
 

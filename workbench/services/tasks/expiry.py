@@ -56,7 +56,7 @@ class LeaseWatch:
 
         serving, began = ctx.local.server is not None, self._steady() if self._steady else 0
         stalled = began - self._last if serving and began - self._last > STALL else 0
-        due = await ctx.read(lambda tx: next_deadline(tx, serving=serving))
+        due = await ctx.store.read_inline(lambda tx: next_deadline(tx, serving=serving))
         now = self._clock()
         ahead = self._ahead_at(now)
         over = due is not None and due <= now

@@ -82,13 +82,17 @@ async def sync(ctx: Ctx) -> None:
     async with ctx.local.upstreams.starting:
         if not ctx.local.upstreams.is_open:
             return
-        servers = await read_project(ctx)
-        trust_state = await trusted(ctx, servers.snapshot, asks=True)
+        listed = await to_thread(ctx.local.upstreams.file.read)
+        ctx.local.upstreams.stop_idle(ctx.settings.tool_server_idle_seconds)
+        if not (listed.servers.keys() - listed.disabled or ctx.local.upstreams.all(OWNER)):
+            await trust.withdraw_outdated(ctx.of(SYSTEM), _IDENTITY["id"], ())
+            return
+        snapshot = snapshot_of(ctx, listed)
+        trust_state = await trusted(ctx, snapshot, asks=True)
         for name in ctx.local.upstreams.all(OWNER).keys() - trust_state.fingerprints.keys():
             ctx.local.upstreams.stop(Key(OWNER, name))
         for name, fingerprint in trust_state.fingerprints.items():
-            _start(ctx, Key(OWNER, name), servers.snapshot, fingerprint)
-        ctx.local.upstreams.stop_idle(ctx.settings.tool_server_idle_seconds)
+            _start(ctx, Key(OWNER, name), snapshot, fingerprint)
 
 
 async def of_definition(ctx: Ctx, snapshot: Snapshot) -> Mapping[str, Upstream]:
