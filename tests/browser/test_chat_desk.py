@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import resize, view
+from tests.browser.desk_lab import resize, shot, view
 from tests.services.tools.conftest import READING, Shelf
 from workbench.ops import Ctx
 from workbench.services.tools import catalogue
@@ -102,6 +102,12 @@ def test_a_tool_that_needs_permission_is_allowed_where_it_was_called(desk: BareD
     question = pane.get_by_role("listitem", name="create_task", exact=True)
     expect(question).to_contain_text('"persona_id": "tester"')
     expect(desk.element.locator(".wb-conversations")).to_contain_text("waits for you")
+    composer = pane.get_by_role("form", name="Write", exact=True)
+    expect(composer).to_contain_text("The answer waits for your decision about a tool.")
+    decide = composer.get_by_role("button", name="Go to the question about the tool", exact=True)
+    decide.click()
+    expect(question).to_be_focused()
+    shot(desk.element, "chat-waits")
     resize(desk.element, 1100)
     assert (
         question.locator(".wb-card-body").evaluate("e => e.offsetWidth") > 400
@@ -109,6 +115,7 @@ def test_a_tool_that_needs_permission_is_allowed_where_it_was_called(desk: BareD
     assert desk.host.call("list_tasks")["tasks"] == []
     question.get_by_role("button", name="Allow once: create_task").click()
     expect(pane).to_contain_text("It is planned.")
+    expect(decide).to_have_count(0)
     assert [task["title"] for task in desk.host.call("list_tasks")["tasks"]] == ["Count"]
 
 

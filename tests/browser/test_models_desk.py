@@ -229,3 +229,19 @@ def test_what_may_be_spent_stands_beside_the_plan_its_task_and_the_costs(open_ba
     with wearing(desk.page, "dark"):
         expect_readable(desk.page)
         shot(desk.element, "budgets-dark")
+    desk.project.operate("create_task", title="Plot", persona_id="implementer")
+    set_budget(scope="project", usd=0)
+    view(desk.element, "Inbox")
+    asked = desk.element.get_by_role("listitem", name="The budget of the project is used up", exact=True)
+    amount = asked.get_by_role("spinbutton", name="US dollars in all", exact=True)
+    for width in (1280, 420):
+        resize(desk.element, width)
+        expect_fitting(desk.element, f"at {width}")
+        shot(desk.element, f"budget-of-nothing-{width}")
+    asked.get_by_role("button", name="Raise the budget: The budget of the project is used up", exact=True).click()
+    expect(amount).to_be_focused()
+    amount.fill("25")
+    amount.press("Enter")
+    expect(asked).to_contain_text("The budget of the project is raised.")
+    [raised] = [one for one in desk.project.operate("list_budgets")["budgets"] if one["scope"] == "project"]
+    assert raised["usd"] == 25

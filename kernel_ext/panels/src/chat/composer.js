@@ -5,6 +5,8 @@ import { h, setText } from "../lib/dom.js";
 import { RequestRunner } from "../link/request_runner.js";
 
 const HINT = "Enter sends, Shift+Enter starts a new line.";
+const ANSWERING = "The answer is being made. You can write the next message meanwhile.";
+const WAITING = "The answer waits for your decision about a tool.";
 const MOST_LINES = 12;
 
 export class Composer {
@@ -28,7 +30,14 @@ export class Composer {
     this.send = h("button", { class: "wb-button wb-primary", type: "submit" }, "Send");
     this.stop = button("Stop", "wb-button", () => this.stopAnswer(), "Stop the answer");
     this.hint = h("span", { class: "wb-label wb-grow" }, HINT);
-    const line = h("div", { class: "wb-line" }, this.hint, this.stop, this.send);
+    this.decide = button(
+      "Decide",
+      "wb-button wb-primary",
+      () => this.waiting.focus(),
+      "Go to the question about the tool",
+    );
+    this.decide.hidden = true;
+    const line = h("div", { class: "wb-line" }, this.hint, this.decide, this.stop, this.send);
     const errors = [this.requests.errorBox, this.stopping.errorBox];
     const on = { submit: () => this.submit() };
     this.element = form({ class: "wb-composer wb-stack", "aria-label": "Write" }, on, this.text, line, ...errors);
@@ -45,16 +54,23 @@ export class Composer {
     this.grow();
   }
 
-  /** @param {boolean} enabled whether messages can be sent @param {boolean} isAnswering whether an answer is being made */
-  update(enabled, isAnswering) {
+  /**
+   * @param {boolean} enabled whether messages can be sent
+   * @param {boolean} isAnswering whether an answer is being made
+   * @param {{focus: () => void}} [waiting] the call that waits for the person's decision meanwhile
+   */
+  update(enabled, isAnswering, waiting) {
     this.enabled = enabled;
     this.isAnswering = isAnswering;
-    const hadFocus = !isAnswering && document.activeElement === this.stop;
+    this.waiting = waiting;
+    const gone = [!isAnswering && this.stop, !waiting && this.decide];
+    const hadFocus = gone.includes(document.activeElement);
     this.stop.hidden = !isAnswering;
+    this.decide.hidden = !waiting;
     if (hadFocus) this.text.focus();
     if (!this.requests.busy) enable(this.canSend, this.send);
     enable(enabled, this.stop);
-    setText(this.hint, isAnswering ? "The answer is being made. You can write the next message meanwhile." : HINT);
+    setText(this.hint, waiting ? WAITING : isAnswering ? ANSWERING : HINT);
   }
 
   get canSend() {
@@ -72,7 +88,7 @@ export class Composer {
 
   onInput() {
     this.drafts.set(this.id, this.text.value);
-    this.update(this.enabled, this.isAnswering);
+    this.update(this.enabled, this.isAnswering, this.waiting);
     this.grow();
   }
 
@@ -96,7 +112,7 @@ export class Composer {
     const outcome = await this.requests.run("ask", { conversation_id: id, content }, this.send, "Sending…");
     if (outcome && this.drafts.get(id) === content) this.clear(id);
     this.onSent();
-    this.update(this.enabled, this.isAnswering);
+    this.update(this.enabled, this.isAnswering, this.waiting);
   }
 
   /** What was sent is no draft any more; what was typed since then is. */

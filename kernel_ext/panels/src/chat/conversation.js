@@ -94,8 +94,11 @@ export class Conversation {
   }
 
   updateViews(enabled, now) {
-    for (const view of this.views.items.values()) view.update(enabled, now);
-    this.composer.update(enabled, Boolean(this.following.transcript.running));
+    const views = [...this.views.items.values()];
+    for (const view of views) view.update(enabled, now);
+    const isAnswering = Boolean(this.following.transcript.running);
+    const waiting = isAnswering ? views.map((view) => view.waiting).find(Boolean) : undefined;
+    this.composer.update(enabled, isAnswering, waiting);
   }
 
   draw() {

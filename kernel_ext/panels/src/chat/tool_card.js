@@ -90,6 +90,16 @@ export class ToolCard {
     this.show(this.part);
   }
 
+  /** Whether it waits for the person's decision. */
+  get isWaiting() {
+    return this.stateOf(this.part) === "waiting";
+  }
+
+  /** Lead to the question. */
+  focus() {
+    (this.slot.card?.element ?? this.head).focus();
+  }
+
   toggle() {
     const open = this.body.hidden;
     this.body.hidden = !open;

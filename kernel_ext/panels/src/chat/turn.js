@@ -80,6 +80,11 @@ export class TurnView {
     for (const { card } of this.parts) card?.update(enabled, now);
   }
 
+  /** The call that waits for the person's decision. @returns {ToolCard|undefined} */
+  get waiting() {
+    return this.parts.find(({ card }) => card?.isWaiting)?.card;
+  }
+
   stop() {
     for (const { card } of this.parts) card?.stop();
   }

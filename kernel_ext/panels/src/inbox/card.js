@@ -26,6 +26,7 @@ export class ApprovalCard {
     this.store = desk.store;
     this.on = on;
     this.kind = kindOf(approval);
+    this.opensDetails = Boolean(this.kind.opensDetails?.(approval));
     /** "following": approved, and the work goes on. @type {"waiting"|"sending"|"following"|"settled"} */
     this.state = "waiting";
     /** @type {import("./kinds.js").Details|null} */
@@ -51,7 +52,7 @@ export class ApprovalCard {
 
   /** Whether a person is in the middle of something here. */
   get inUse() {
-    const isReading = this.detailsOpen && !this.kind.opensDetails;
+    const isReading = this.detailsOpen && !this.opensDetails;
     const isTyping = this.element.contains(document.activeElement) && this.detailsOpen;
     return this.state === "sending" || !this.form.hidden || this.confirmBox.hasChildNodes() || isReading || isTyping;
   }
@@ -71,7 +72,7 @@ export class ApprovalCard {
       this.confirmBox,
       this.requests.errorBox,
     );
-    if (this.kind.opensDetails) this.showDetails(true);
+    if (this.opensDetails) this.showDetails(true);
     this.draw();
   }
 
@@ -103,7 +104,7 @@ export class ApprovalCard {
         `${label}: ${this.name}`,
       ),
     );
-    const hasButton = kind.details && !kind.opensDetails;
+    const hasButton = kind.details && !this.opensDetails;
     this.detailsButton = hasButton ? button("Details…", "wb-button", () => this.toggleDetails()) : null;
     this.rejectButton = button(kind.reject ?? "Reject…", "wb-button", () => this.toggleReject(true));
     for (const opener of [this.detailsButton, this.rejectButton]) {
@@ -225,7 +226,7 @@ export class ApprovalCard {
   }
 
   onDetailsKey(event) {
-    if (event.key === "Escape" && !this.kind.opensDetails) this.toggleDetails(false);
+    if (event.key === "Escape" && !this.opensDetails) this.toggleDetails(false);
     if (event.key === "Enter" && event.target.matches("input") && !this.kind.needsButton) this.approve();
   }
 

@@ -39,7 +39,7 @@ import { trust } from "./trust.js";
  * @property {(approval: any) => string} [review] the worktree whose changes it is about
  * @property {(approval: any, tables: Tables, desk: object) => Details} [details] `desk`: what a `RequestRunner` needs, and
  *   `changed`, to be called when the label of the button may be another
- * @property {boolean} [opensDetails] whether the details are open from the beginning
+ * @property {(approval: any) => boolean} [opensDetails] whether the details are open from the beginning
  * @property {boolean} [needsButton] whether Enter in the details does not approve
  * @property {(outcome: any, approval: any) => string} done what came of it
  * @property {(approval: any, tables: Tables) => {text: string, done: boolean, error: any}} [progress] how far the work

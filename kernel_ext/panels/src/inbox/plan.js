@@ -22,7 +22,7 @@ export const plan = {
   },
   approving: "Beginning…",
   rejected: "Its tasks are cancelled, and its agent is told.",
-  opensDetails: true,
+  opensDetails: () => true,
   needsButton: true,
   title: ({ payload }) => payload.plan ?? `Tasks of ${payload.agent}`,
   origin: ({ payload }) => `proposed by ${payload.agent}`,
