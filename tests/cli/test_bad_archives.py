@@ -212,11 +212,12 @@ def test_a_full_disk_leaves_everything_as_it_is(
     other, random = archive.with_name("other.archive"), chance("full disk")
     with zipfile.ZipFile(archive) as members:
         largest = members.getinfo(STORE).file_size
-    for most in (100, *(random.randrange(largest) for _ in range(3))):
+    for most in (100, 30_000, *(random.randrange(largest) for _ in range(3))):
         with files_of(most):
             assert (most, code(run("restore", str(archive)))) == (most, "RESTORE_FAILED")
             monkeypatch.setenv("WORKBENCH_PROJECT", str(archive.parent / "project"))
-            assert (most, code(run("backup", str(other)))) == (most, "BACKUP_FAILED")
+            # Between two sizes, SQLite has no room for the memory that its processes share, and reads nothing.
+            assert code(run("backup", str(other))) in ("BACKUP_FAILED", "STORE_FULL"), most
             monkeypatch.setenv("WORKBENCH_PROJECT", str(place))
         assert (list(place.iterdir()), [file for file in archive.parent.iterdir() if "other" in file.name]) == ([], [])
     assert run("restore", str(archive)).status == 0
