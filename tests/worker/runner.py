@@ -22,13 +22,27 @@ from workbench.process import adopt_orphans
 from workbench.rules.profile import Profile
 from workbench.worker import attempt
 from workbench.worker.attempt import AttemptOutcome, Worker
-from workbench.worker.listening import Call
+from workbench.worker.listening import Call, Listener
 from workbench.worker.messages import Mailbox
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
 ROOT = Path(__file__).parents[2]
 Run = str | list[str] | None
+
+
+@dataclass
+class BegunListener(Listener):
+    """Judges a program from its first words on: how long its start takes is the machine's matter."""
+
+    has_begun: bool = False
+
+    def hear(self, line: str) -> None:
+        self.has_begun = True
+        super().hear(line)
+
+    def verdict(self) -> str | None:
+        return super().verdict() if self.has_begun else None
 
 
 @dataclass

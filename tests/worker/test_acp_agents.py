@@ -15,14 +15,14 @@ from docs.generator import ROOT
 from tests.code_blocks import blocks_in
 from tests.worker import acp_agent
 from tests.worker.fake_model import Fault, answering
-from tests.worker.runner import Runner
+from tests.worker.runner import BegunListener, Runner
 from tests.worker.test_real_programs import PROGRAMS
 from workbench.drivers.stream import CONTINUED, ToolEnd, ToolStart
 from workbench.rules import profile
 from workbench.rules.failures import FailureKind
 from workbench.rules.profile import Profile
 from workbench.state.settings import shipped
-from workbench.worker import listening
+from workbench.worker import attempt, listening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -94,7 +94,10 @@ async def test_an_agent_that_does_not_exit_is_ended_and_has_done_its_work(
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["hangs", "deaf"])
-async def test_an_agent_that_says_nothing_or_does_not_listen_is_cancelled(asked: Asked, how: str) -> None:
+async def test_an_agent_that_says_nothing_or_does_not_listen_is_cancelled(
+    asked: Asked, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "Listener", BegunListener)
     run = asked(how)
     run.silence, run.grace = 3.0, 5.0 if how == "hangs" else 0.3
     outcome = await run(None)

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from tests.drivers.days import CLAUDE, CODEX, INIT, RESULT, retry
-from tests.worker.runner import Runner
+from tests.worker.runner import BegunListener, Runner
 from workbench.drivers.stream import ToolEnd, ToolStart
 from workbench.rules.failures import FailureKind
 from workbench.rules.profile import Profile
 from workbench.rules.secrets.forms import MASK
+from workbench.worker import attempt
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -58,7 +59,10 @@ async def test_a_program_whose_key_is_refused_is_ended_although_it_ignores_sigte
 
 
 @pytest.mark.long
-async def test_a_program_that_says_nothing_is_ended_but_not_while_its_tool_runs(run: Runner) -> None:
+async def test_a_program_that_says_nothing_is_ended_but_not_while_its_tool_runs(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "Listener", BegunListener)
     run.silence = 0.5
     scripted(run, 'cat "$out"; exec tail -f /dev/null', INIT)
     outcome = await run(None)
