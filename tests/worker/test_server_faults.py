@@ -171,11 +171,13 @@ async def test_a_command_that_cannot_be_ended_fails_its_task_and_ends_the_worker
     served: Served, admit: Admit, repository: Path
 ) -> None:
     ada = await admit("ada")
-    task_id = await given.task(served.workbench, run=IN_PROJECT + SAY_PID + "; exec sleep 600", max_retries=0)
-    async with working(served, ada.token, None, limits=BoxLimits(wall_seconds=1.0)) as running:
+    run = f"{IN_PROJECT} mkfifo go; {SAY_PID}; read line < go; while :; do :; done"
+    task_id = await given.task(served.workbench, run=run, max_retries=0)
+    async with working(served, ada.token, None, limits=BoxLimits(cpu_seconds=0.5)) as running:
         await given.appeared(repository / "pid")
         pid = int((repository / "pid").read_text())
         with unkillable(pid):
+            (repository / "go").write_text("\n")
             task = await given.reached(served.workbench, task_id, "failed")
             assert f"PROCESS_SURVIVED: SIGKILL did not end {pid}" in task["error_message"]
             with pytest.raises(Unavailable, match="PROCESS_SURVIVED"):

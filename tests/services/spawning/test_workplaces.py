@@ -177,7 +177,7 @@ async def test_a_setup_runs_once_and_again_when_a_lock_file_changes(settings: Se
 async def test_a_setup_that_fails_is_a_coded_failure_and_keeps_the_work(
     settings: Settings, project: Path, setup: str, reason: str
 ) -> None:
-    async with in_lab(settings, setup=setup, setup_seconds=1.0) as served:
+    async with in_lab(settings, setup=setup, **({"setup_seconds": 1.0} if reason == "longer than" else {})) as served:
         (directory_of(served) / "work.txt").write_text("kept\n")
         await spawn(served, assigned_worktree="lab")
         task, _ = await outcome(served, "true")
