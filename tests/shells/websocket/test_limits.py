@@ -57,8 +57,9 @@ async def test_a_client_that_neither_registers_nor_authenticates_is_disconnected
     served: Served, talk: Talks, admit: Admit
 ) -> None:
     ada = await admit("ada")
-    waiting, known, idle = await talk("waiting"), await talk("known", ada.token), await talk("idle")
+    waiting = await talk("waiting")
     await waiting.say("waiting", "register", name="Eve")
+    known, idle = await talk("known", ada.token), await talk("idle")
     assert await closed(idle) == (1008, "IDLE")
     assert await closed(await talk("later")) == (1008, "IDLE")
     for line in (waiting, known):
