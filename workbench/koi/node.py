@@ -100,7 +100,8 @@ class Presence:
     types: list[str] = field(default_factory=list)
     """The types of RIDs that it provides."""
     began: int = 0
-    """When it began to take part, microseconds UTC. What is dated earlier may be older than what it said before."""
+    """When it began to take part, or to do so alone, microseconds UTC. What is dated earlier may be older than what it
+    or another node with its key said before."""
     forgotten: dict[str, int] = field(default_factory=dict)
     """When each peer was found to know nothing of this node, or introduced itself anew, microseconds UTC. It may have
     been told to forget what is dated earlier."""

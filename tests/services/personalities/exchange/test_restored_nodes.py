@@ -114,7 +114,9 @@ async def test_an_original_and_its_copy_that_meet_at_a_peer_say_so_until_one_of_
     await says_that_its_key_is_used(aa, cc.url)
     await says_that_its_key_is_used(cc, aa.url)
     await aa.publish("fresh")
-    await bb.has(ada={"mood": "two"}, gone={}, fresh={})
+    await given.until(lambda: _was_told_of(bb, "fresh"))
+    await given.until(lambda: "fresh/1" not in bb.registry())  # it has compared itself with cc, which does not know it
+    assert bb.registry()["ada/1"] == {"mood": "two"}
 
     await (cc.stop() if end == "stops" else cc.call("leave_network"))
     await bb.has(ada={"mood": "one", "six": 6}, gone={}, fresh={})
@@ -128,6 +130,11 @@ async def test_a_node_in_which_nothing_has_changed_does_not_date_its_bundle_anew
     await aa.stop()
     aa = await network("aa")
     assert await _own_manifest(aa) == before
+
+
+async def _was_told_of(station: Station, name: str) -> bool:
+    events = (await station.call("list_events", kinds=["personality.published"]))["events"]
+    return f"personality:{name}/1" in [event["subject"] for event in events]
 
 
 async def _is_at(station: Station, rid: str, url: str) -> bool:

@@ -44,7 +44,11 @@ def error(base_url: str) -> Conflict:
 
 
 async def probe(ctx: Ctx, presence: Presence, base_url: str) -> bool:
-    """Whether another node with this one's key answers at an address; if so, note it, and tell it this one's."""
+    """Whether another node with this one's key answers at an address; if so, note it, and tell it this one's.
+
+    Once one that did has ended, all that is here may be published over what that one has published, and to peers that
+    forgot it when they compared themselves with that one.
+    """
     peer = KoiPeer(presence.identity.rid, base_url, presence.identity.public_key)
     mark = KoiNetEdge(secrets.token_hex())  # which its answer has to name, so that no old one counts
     request = FetchBundles(rids=[peer.rid, mark])
@@ -54,6 +58,8 @@ async def probe(ctx: Ctx, presence: Presence, base_url: str) -> bool:
         answer = None
     there = _address(answer, mark, peer)
     is_other = there is not None and there != presence.base_url
+    if not is_other and presence.same_key not in (None, presence.base_url):
+        presence.began = ctx.store.now()
     presence.same_key = base_url if is_other else None
     if is_other:
         await _tell(ctx, presence, peer)
