@@ -81,7 +81,7 @@ UNNAMEABLE = ("a\\b", "caf\udce9")
 
 @pytest.fixture
 def archive(run: Type, penguins: Path, migrated: Settings, tmp_path: Path) -> Path:
-    """An archive of a project with two tasks, a kept attempt, a tag and files, and with secrets."""
+    """An archive of a project with two tasks, a kept attempt, a tag, a linked worktree, files and secrets."""
     root, home = migrated.project, migrated.home
     (root / "count.txt").write_text("344\n")
     git("checkout", "-q", "-b", "agent/island", cwd=root)
@@ -91,6 +91,7 @@ def archive(run: Type, penguins: Path, migrated: Settings, tmp_path: Path) -> Pa
     git("update-ref", "refs/workbench/attempts/1/1", "HEAD", cwd=root)
     git("tag", "-a", "first", "-m", "First", "main", cwd=root)
     git("checkout", "-q", "main", cwd=root)
+    git("worktree", "add", "-q", "--detach", str(tmp_path / "beside"), cwd=root)
     for name, text in ARCHIVED.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)

@@ -103,6 +103,7 @@ def test_an_archive_becomes_the_same_project_in_an_empty_directory(
     (tmp_path / "after").mkdir()
     assert rows(restored, tmp_path / "after") == rows(migrated, tmp_path / "before")
     assert references(place) == references(migrated.project)
+    assert not (place / ".git" / "worktrees").exists()
     assert git("status", "--porcelain", cwd=place) == git("status", "--porcelain", cwd=migrated.project)
     assert {name: (restored.home / name).read_text() for name in ARCHIVED} == ARCHIVED
     assert sorted(path.name for path in place.iterdir()) == [".aiswarm", ".git", "README.md"]
@@ -118,6 +119,7 @@ def test_an_archive_takes_the_place_of_the_state_of_its_own_project(
     assert run("cancel", "1").status == 0
     (migrated.home / "logs" / "worker.log").write_text("newer")
     git("update-ref", "-d", "refs/workbench/attempts/1/1", cwd=root)
+    git("branch", "-m", "agent/island", "agent/island/north", cwd=root)
     git("commit", "-q", "--allow-empty", "-m", "Newer", cwd=root)
     newer = git("rev-parse", "main", cwd=root)
     migrated.database.write_bytes(b"X" * 100)
@@ -132,10 +134,12 @@ def test_an_archive_takes_the_place_of_the_state_of_its_own_project(
         b"X" * 100,
     )
     assert {task["status"] for task in data(run("--json", "tasks"))} == {"pending"}
-    (moved,) = done["moved"].items()
-    assert (moved[0], git("rev-parse", "main", cwd=root)) == ("refs/heads/main", newer)
-    assert git("rev-parse", moved[1], cwd=root) == git("rev-parse", "main~", cwd=root)
-    assert git("rev-parse", "refs/workbench/attempts/1/1", cwd=root) == git("rev-parse", "agent/island", cwd=root)
+    assert set(done["moved"]) == {"refs/heads/main", "refs/heads/agent/island"}
+    moved = {name: git("rev-parse", f"{place}^{{commit}}", cwd=root) for name, place in done["moved"].items()}
+    assert git("rev-parse", "main", cwd=root) == newer
+    assert moved["refs/heads/main"] == git("rev-parse", "main~", cwd=root)
+    assert moved["refs/heads/agent/island"] == git("rev-parse", "agent/island/north", cwd=root)
+    assert git("rev-parse", "refs/workbench/attempts/1/1", cwd=root) == moved["refs/heads/agent/island"]
     again = data(run("--json", "restore", str(archive), "--yes"))
     assert (again["moved"], git("rev-parse", "main", cwd=root)) == (done["moved"], newer)
 

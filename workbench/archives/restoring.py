@@ -133,7 +133,7 @@ def _prepare(settings: Settings, archive: Archive) -> _Work:
     else:
         refs = whole_bundles.begin(work.new, work.unpacked / REFS, manifest.head)
         _require_free_place(archive, work)
-    if refs != manifest.refs:
+    if refs != whole_bundles.of_repository(manifest.refs):
         raise damaged(archive.path, "its references differ from the manifest")
     return work
 

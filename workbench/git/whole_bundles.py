@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from workbench.errors import Conflict
+from workbench.errors import Conflict, Unavailable
 from workbench.git.plumbing import Plumbing
 from workbench.git.run import NOBODY, GitResult, run
 
@@ -63,15 +63,29 @@ def unbundle(repository: Plumbing, path: Path) -> dict[str, str]:
 
 
 def add_references(repository: Plumbing, refs: Mapping[str, str], aside: str) -> dict[str, str]:
-    """Create references that are not here. Those that are elsewhere stay.
+    """Create references that are not here. What is in their places, such as one that has moved, stays.
 
     Returns: where what was asked for of the latter is: a reference below `aside`, by the name of the other.
     """
-    here = repository.references()
+    refs, here = of_repository(refs), repository.references()
     moved = {name: f"{aside}/{name.removeprefix('refs/')}" for name, id_ in refs.items() if here.get(name, id_) != id_}
-    wanted = {moved.get(name, name): id_ for name, id_ in refs.items()}
-    create(repository, {name: id_ for name, id_ in wanted.items() if here.get(name) != id_})
+    missing = {name: id_ for name, id_ in refs.items() if name not in here}
+    try:
+        create(repository, missing)
+    except Unavailable:  # such as `a` where a branch `a/b` is
+        moved |= {
+            name: f"{aside}/{name.removeprefix('refs/')}"
+            for name, id_ in missing.items()
+            if not _is_created(repository, name, id_)
+        }
+    wanted = {place: refs[name] for name, place in moved.items()}
+    create(repository, {place: id_ for place, id_ in wanted.items() if here.get(place) != id_})
     return moved
+
+
+def of_repository(refs: Mapping[str, str]) -> dict[str, str]:
+    """The references that all worktrees share: git bundles the HEAD of each, too."""
+    return {name: id_ for name, id_ in refs.items() if name.startswith("refs/")}
 
 
 def create(repository: Plumbing, refs: Mapping[str, str]) -> None:
@@ -80,6 +94,14 @@ def create(repository: Plumbing, refs: Mapping[str, str]) -> None:
     repository.write("update-ref", "--stdin", stdin=os.fsencode(lines), settings=_ON_DISK)
 
 
+def _is_created(repository: Plumbing, name: str, id_: str) -> bool:
+    try:
+        create(repository, {name: id_})
+    except Unavailable:
+        return False
+    return True
+
+
 def _heads(result: GitResult) -> dict[str, str]:
     """What each reference of a bundle names."""
-    return {name: id_ for name, id_ in result.references.items() if name != "HEAD"}
+    return of_repository(result.references)
