@@ -81,6 +81,7 @@ class Agent(Spawned):
     deleted_at: str | None
     held_for: str | None
     held_until: str | None
+    machine: str | None
 
     def update(self, *, reason: str = "", **changes: Any) -> None:
         """Change its grant, name, id, session or team: `agent.update(persona_id="tester", session_id="november")`.

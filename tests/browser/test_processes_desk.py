@@ -65,6 +65,9 @@ def test_the_panel_says_what_confines_commands_on_this_machine(desk: BareDesk) -
 
 
 def test_the_agents_tab_says_who_holds_what_is_scarce_and_which_task_waits_for_it(desk: BareDesk) -> None:
+    machine = desk.project.operate("add_machine", name="lab-gpu")["token"]
+    enlisted = desk.project.call("enlist_elsewhere", machine, key="k" * 43, persona_id="implementer", name="far")
+    far = enlisted["agent_id"]
     view(desk.element, "Agents")
     table = desk.element.get_by_role("table", name="Scarce things")
     expect(table).to_be_hidden()
@@ -73,9 +76,11 @@ def test_the_agents_tab_says_who_holds_what_is_scarce_and_which_task_waits_for_i
     expect(row).to_contain_text(f"0–task {task['id']}there is none, and tasks need it")
     says = desk.element.get_by_text(f"Task {task['id']} waits for the licence matlab (0 there).")
     expect(says).to_be_visible()
-    for width in (1280, 420):
+    expect(desk.element.get_by_role("cell", name=f"{far} on lab-gpu", exact=True)).to_be_visible()
+    for width in (1280, 420, 360):
         resize(desk.element, width)
         expect_fitting(desk.element, f"at {width}")
         expect_readable(desk.page)
+        shot(desk.element, f"agents-{width}")
     desk.host.call("cancel_task", task_id=task["id"])
     expect(table).to_be_hidden()

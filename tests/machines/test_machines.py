@@ -153,6 +153,8 @@ async def test_a_server_that_starts_leaves_the_agents_of_other_machines_alone(
 async def test_an_agent_of_another_machine_is_ended_by_its_server(machine: NewMachine) -> None:
     async with serving(machine("alpha")) as alpha, serving(machine("beta")) as beta:
         spawned = await beta.call("spawn_agent", persona_id="implementer")
+        there = [(await each.call("list_agents"))["agents"][0]["machine"] for each in (alpha, beta)]
+        assert there == ["beta", None], "an agent's machine is named on others only"
         await alpha.call("terminate_agent", agent_id=spawned["agent_id"], reason="It is late.")
         process = await beta.call("get_agent_process_info", agent_id=spawned["agent_id"])
         assert (process["running"], process["reason"]) == (False, "It is late.")

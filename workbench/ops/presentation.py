@@ -79,7 +79,7 @@ class Columns:
         fields: the fields of a row that are shown, as in ``id name=project parent=spawned_by``: a heading other than
             the field's name follows it.
         empty: shown if there are no rows.
-        sparse: the field that is left out if no row has a value.
+        sparse: the fields that are left out if no row has a value.
     """
 
     rows: str

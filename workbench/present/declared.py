@@ -49,8 +49,8 @@ def table_of(operation: str, items: Sequence[Mapping[str, Any]], empty: str | No
         empty: shown if there are none, instead of what is declared.
     """
     table = _table(operation)
-    is_used = any(item.get(table["sparse"]) for item in items)
-    columns = {name: head for name, head in table["columns"].items() if is_used or name != table["sparse"]}
+    unused = {name for name in table["sparse"].split() if not any(item.get(name) for item in items)}
+    columns = {name: head for name, head in table["columns"].items() if name not in unused}
     return Table.of(items, columns, table["empty"] if empty is None else empty, note=note)
 
 

@@ -618,10 +618,10 @@ length)return null;let e=([s,i])=>a("li",{},a("span",{class:"wb-muted wb-term"},
 label:"State",value:i=>Xp.indexOf(e(i)),cell:i=>Zp(e(i),i),title:({held_for:i})=>i},{key:"persona",label:"Persona",value:tf},{key:"permission",label:"Permission",
 value:({tool:i})=>i,cell:ef},{key:"session",label:"Session",wide:!0,optional:s,value:s,cell:i=>sf(i,n),title:s},{key:"connections",optional:({connections:i})=>i,
 label:"Connections",value:({connections:i})=>i,cell:({connections:i})=>i||"–"},{key:"last-active",label:"Last active",value:({last_heartbeat:i})=>i&&-Date.parse(
-i),cell:({last_heartbeat:i})=>i&&Dt(i,t)}]}function Qp({agent_id:n,name:t},e){return[e,m`<span class="wb-alias">${t!==n&&t}</span>`]}function Zp(n,t){let e=n===
-"held"?`${ss.held} ${In(t.held_until)}`:ss[n];return m`<span class="wb-state"><${we} state=${n} /><span>${e}</span></span>`}function tf({persona_id:n,role:t}){return n?
-n===t||t==="worker"?n:`${n}, ${t}`:t}function ef({tool:n,access_level:t}){return`${n} · ${Ze[t]?.toLowerCase()??t}`}function sf(n,t){let e=t.sessions.get(n.session_id)?.
-name,s=t.teams.get(n.team_id)?.name;return[e,s].filter(Boolean).join(" · ")||"–"}function vt(n,t,e,s){let i=()=>{n.replaceChildren(),t.focus()},o=new oe(e,s,i);n.replaceChildren(o.element),o.focus()}var oe=class{constructor({label:t,consequence:e,
+i),cell:({last_heartbeat:i})=>i&&Dt(i,t)}]}function Qp({agent_id:n,name:t,machine:e},s){let i=[t!==n&&t,e&&`on ${e}`].filter(Boolean).join(" · ");return[s,m`<span class="wb-alias">${i}</span>`]}
+function Zp(n,t){let e=n==="held"?`${ss.held} ${In(t.held_until)}`:ss[n];return m`<span class="wb-state"><${we} state=${n} /><span>${e}</span></span>`}function tf({
+persona_id:n,role:t}){return n?n===t||t==="worker"?n:`${n}, ${t}`:t}function ef({tool:n,access_level:t}){return`${n} · ${Ze[t]?.toLowerCase()??t}`}function sf(n,t){
+let e=t.sessions.get(n.session_id)?.name,s=t.teams.get(n.team_id)?.name;return[e,s].filter(Boolean).join(" · ")||"–"}function vt(n,t,e,s){let i=()=>{n.replaceChildren(),t.focus()},o=new oe(e,s,i);n.replaceChildren(o.element),o.focus()}var oe=class{constructor({label:t,consequence:e,
 reason:s,danger:i=!0,cancel:o="Cancel",control:r=null},l,c){this.control=r,this.reason=s?O("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:s,"aria-label":"\
 Reason"}):null,this.submit=a("button",{class:`wb-button ${i?"wb-danger":"wb-primary"}`,type:"submit"},t),this.element=D({class:"wb-confirm wb-stack"},{submit:()=>l(
 this.reason?.value.trim()??"",this.submit),escape:c},a("p",{class:"wb-muted"},e),a("div",{class:"wb-line"},r,this.reason,this.submit,w(o,"wb-button",c)))}focus(){
@@ -797,17 +797,17 @@ loading={};try{let e=await this.reader.send("get_agent",{agent_id:this.id}),s=aw
 t)return;this.capabilities.replaceChildren(Pn(e.capabilities)??""),this.drawHistory(s.entries),this.reader.clearError()}catch(e){this.loading===t&&this.reader.showError(
 e)}}drawFacts(t){let{agent:e}=this;this.facts.update([["Waits",e.held_for&&Lc({until:e.held_until,reason:e.held_for})],["Registered",j(e.registered_at)],["Last \
 active",e.last_heartbeat&&Ff(e.last_heartbeat,t)],["Connections",e.connections?String(e.connections):"none"],["Client",e.client],["Address",e.address],["Connect\
-ion",e.connection_id],["Worktree",e.worktree],["Definition",e.definition&&[e.definition,e.definition_hash].filter(Boolean).join(" at ")],["Spawned by",e.parent],
-["Token",e.id_only&&"none yet; it authenticates with its id alone"]])}drawHistory(t){let e=({at:s,kind:i,actor:o,reason:r,changes:l})=>a("li",{},a("span",{class:"\
-wb-muted"},j(s)),a("span",{class:"wb-grow",title:i},[Dc(i),...l.map(Ic),r].filter(Boolean).join(" · ")),a("span",{class:"wb-muted"},o));this.history.replaceChildren(
-...t.map(e))}ask(t,e,s){this.requests.clearError(),vt(this.confirmBox,t,e,s)}async run(t,e,s,i){await this.requests.run(t,{agent_id:this.id,...e},s)&&(this.confirmBox.
-replaceChildren(),this.desk.announce(`${this.id}: ${i}`),this.load())}async issueToken(t){let e=await this.requests.run("issue_token",{agent_id:this.id},t,"Issu\
-ing…");if(!e)return;let s=`New token of ${this.id}`,i=O(e.token,{class:"wb-input wb-mono wb-grow",readonly:"","aria-label":s}),o=w("Done","wb-button",()=>this.
-confirmBox.replaceChildren()),r=me(()=>i.value,"Copy the token",this.desk.announce);this.confirmBox.replaceChildren(a("div",{class:"wb-confirm wb-stack"},a("p",
-{},`This is the new token of ${this.id}. It is shown only once: copy it to the agent now.`),a("div",{class:"wb-line"},i,r,o))),i.select(),this.load()}async onSubmit(){
-let t=this.fields.choices();if(!Object.keys(t).length)return;let e=await this.requests.run("update_agent",{agent_id:this.id,changes:t},this.save,"Saving…");e?
-this.onSaved(e):this.fields.fieldOf(this.requests.error)?.focus()}onSaved(t){let e=this.id;this.agent=t,this.fill(),this.desk.announce(`${this.id}: saved.`),e!==
-this.id&&this.onRename(e,this.id),this.fields.first.focus()}};function Ff(n,t){let e=Dt(n,t);return e==="just now"?e:`${e} ago`}var Wf=5e3,Kf=new Set(["cpu","memory"]),Uf=[{key:"what",label:"What",value:({id:n})=>n},{key:"there",label:"There",value:({amount:n})=>n,cell:({there:n})=>n},{key:"\
+ion",e.connection_id],["Machine",e.machine],["Worktree",e.worktree],["Definition",e.definition&&[e.definition,e.definition_hash].filter(Boolean).join(" at ")],[
+"Spawned by",e.parent],["Token",e.id_only&&"none yet; it authenticates with its id alone"]])}drawHistory(t){let e=({at:s,kind:i,actor:o,reason:r,changes:l})=>a(
+"li",{},a("span",{class:"wb-muted"},j(s)),a("span",{class:"wb-grow",title:i},[Dc(i),...l.map(Ic),r].filter(Boolean).join(" · ")),a("span",{class:"wb-muted"},o));
+this.history.replaceChildren(...t.map(e))}ask(t,e,s){this.requests.clearError(),vt(this.confirmBox,t,e,s)}async run(t,e,s,i){await this.requests.run(t,{agent_id:this.
+id,...e},s)&&(this.confirmBox.replaceChildren(),this.desk.announce(`${this.id}: ${i}`),this.load())}async issueToken(t){let e=await this.requests.run("issue_tok\
+en",{agent_id:this.id},t,"Issuing…");if(!e)return;let s=`New token of ${this.id}`,i=O(e.token,{class:"wb-input wb-mono wb-grow",readonly:"","aria-label":s}),o=w(
+"Done","wb-button",()=>this.confirmBox.replaceChildren()),r=me(()=>i.value,"Copy the token",this.desk.announce);this.confirmBox.replaceChildren(a("div",{class:"\
+wb-confirm wb-stack"},a("p",{},`This is the new token of ${this.id}. It is shown only once: copy it to the agent now.`),a("div",{class:"wb-line"},i,r,o))),i.select(),
+this.load()}async onSubmit(){let t=this.fields.choices();if(!Object.keys(t).length)return;let e=await this.requests.run("update_agent",{agent_id:this.id,changes:t},
+this.save,"Saving…");e?this.onSaved(e):this.fields.fieldOf(this.requests.error)?.focus()}onSaved(t){let e=this.id;this.agent=t,this.fill(),this.desk.announce(
+`${this.id}: saved.`),e!==this.id&&this.onRename(e,this.id),this.fields.first.focus()}};function Ff(n,t){let e=Dt(n,t);return e==="just now"?e:`${e} ago`}var Wf=5e3,Kf=new Set(["cpu","memory"]),Uf=[{key:"what",label:"What",value:({id:n})=>n},{key:"there",label:"There",value:({amount:n})=>n,cell:({there:n})=>n},{key:"\
 held",label:"Held by",wide:!0,...ih(n=>n.held_by)},{key:"waiting",label:"Waiting",wide:!0,...ih(n=>n.awaited_by)},{key:"problem",label:"Problem",wide:!0,optional:sa,
 value:sa,title:sa}];function sa({problem:n}){return n}function Hf({machine:n,device:t,name:e}){let s=t??e;return n.startsWith("elsewhere:")?`${n} ${s}`:s}function ih(n){
 return{value:n,cell:t=>n(t)||"–",title:n}}function oh({desk:n}){let t=I(n),[e,s]=N(null),i=async()=>{s(await t.send("list_resources",{})),t.clearError()},{ref:o}=mt(

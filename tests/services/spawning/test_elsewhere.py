@@ -31,6 +31,8 @@ async def test_a_machines_token_enlists_workers_and_does_nothing_else(served: Se
         async with HttpClient(url, made["token"]) as worker:
             me = await worker.call("whoami")
             assert (me["agent_id"], me["level"], me["worktree"]) == (made["agent_id"], "worker", made["worktree"])
+            shown = await workbench.call("get_agent", agent_id=made["agent_id"])
+            assert (shown["machine"], shown["worktree"]) == ("gpu", made["worktree"])
             offer = await worker.call("offer_worktree_bundle")
             assert offer["commit"] == git("rev-parse", offer["branch_name"], cwd=repository)
             assert (await workbench.call("remove_machine", name="gpu"))["revoked"] == [made["agent_id"]]

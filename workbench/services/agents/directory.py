@@ -17,6 +17,7 @@ from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Deleted, Limit
 from workbench.services.access import permissions
 from workbench.services.agents.rows import no_agent
+from workbench.services.resources.machine import ELSEWHERE
 from workbench.services.spaces.sessions import require_session
 from workbench.services.spaces.teams import require_team
 from workbench.store.base import Reader, Row
@@ -37,7 +38,7 @@ class AgentInfo(Wire):
     `definition` is the name of its definition, and `definition_hash` the version that it was last started with.
     `self_tools`: what it may do with it; `definitions`: whether a planner may manage all of them. `tools`: what of the
     catalogue of tools it may call. `held_for`: why it claims nothing until `held_until`, or, if that is null, until a
-    person answers.
+    person answers. `machine`: where it runs, if that is another machine than this.
     """
 
     agent_id: str
@@ -73,6 +74,7 @@ class AgentInfo(Wire):
     deleted_at: Micros | None
     held_for: str | None
     held_until: Micros | None
+    machine: str | None
 
 
 class AgentPage(Wire):
@@ -81,9 +83,9 @@ class AgentPage(Wire):
     SHOWN: ClassVar = Columns(
         "agents",
         "agent_id=agent name registration_status=registration presence persona_id=persona definition role tool "
-        "access_level=access session team worktree parent=spawned_by",
+        "access_level=access session team worktree machine parent=spawned_by",
         "No agent has registered yet.",
-        sparse="definition",
+        sparse="definition machine",
     )
 
     agents: list[AgentInfo]
@@ -225,8 +227,16 @@ def agent_of(ctx: Ctx, row: Row) -> AgentInfo:
         registered_at=row["registered_at"],
         last_heartbeat=row["last_heartbeat"],
         deleted_at=row["deleted_at"],
+        machine=_other_machine(ctx, row["machine"]),
         **_hold(row, ctx.store.now()),
     )
+
+
+def _other_machine(ctx: Ctx, machine: str | None) -> str | None:
+    """The machine of an agent, without a clone or not; None: this one, or it is not known."""
+    if not machine or machine.startswith(ELSEWHERE):
+        return (machine or "").removeprefix(ELSEWHERE) or None
+    return None if ctx.local.machine.has(machine) else machine
 
 
 def _hold(row: Row, now: int) -> dict[str, Any]:

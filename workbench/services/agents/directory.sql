@@ -3,7 +3,10 @@
        OR a.team_id = :my_team OR a.session_id = :my_session)
 
 -- part: seen
-SELECT a.*, (SELECT s.since FROM silent_agents s WHERE s.agent_id = a.id) AS silent_since FROM agents_seen a
+SELECT a.*, (SELECT s.since FROM silent_agents s WHERE s.agent_id = a.id) AS silent_since,
+    COALESCE((SELECT 'elsewhere:' || m.machine FROM machine_workers m WHERE m.agent_id = a.id),
+        (SELECT p.machine FROM spawns p WHERE p.agent_id = a.id)) AS machine
+FROM agents_seen a
 
 -- part: wanted
 (CAST(:status AS TEXT) IS NULL OR a.registration_status = :status)

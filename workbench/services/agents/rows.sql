@@ -1,10 +1,14 @@
+-- part: seen
+SELECT a.*, (SELECT s.since FROM silent_agents s WHERE s.agent_id = a.id) AS silent_since,
+    COALESCE((SELECT 'elsewhere:' || m.machine FROM machine_workers m WHERE m.agent_id = a.id),
+        (SELECT p.machine FROM spawns p WHERE p.agent_id = a.id)) AS machine
+FROM agents_seen a
+
 -- name: by_id
-SELECT a.*, (SELECT s.since FROM silent_agents s WHERE s.agent_id = a.id) AS silent_since
-FROM agents_seen a WHERE a.id = :id;
+{{seen}} WHERE a.id = :id;
 
 -- name: by_agent_id
-SELECT a.*, (SELECT s.since FROM silent_agents s WHERE s.agent_id = a.id) AS silent_since
-FROM agents_seen a WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL;
+{{seen}} WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL;
 
 -- name: in_session
 SELECT session_id FROM agents WHERE id = :id;

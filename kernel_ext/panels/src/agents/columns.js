@@ -49,8 +49,9 @@ export function columnsOf(tables, now) {
   ];
 }
 
-function names({ agent_id: id, name }, opener) {
-  return [opener, html`<span class="wb-alias">${name !== id && name}</span>`];
+function names({ agent_id: id, name, machine }, opener) {
+  const alias = [name !== id && name, machine && `on ${machine}`].filter(Boolean).join(" · ");
+  return [opener, html`<span class="wb-alias">${alias}</span>`];
 }
 
 function stateMark(state, agent) {

@@ -151,6 +151,7 @@ export class AgentDetails {
       ["Client", agent.client],
       ["Address", agent.address],
       ["Connection", agent.connection_id],
+      ["Machine", agent.machine],
       ["Worktree", agent.worktree],
       ["Definition", agent.definition && [agent.definition, agent.definition_hash].filter(Boolean).join(" at ")],
       ["Spawned by", agent.parent],
