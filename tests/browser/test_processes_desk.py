@@ -76,6 +76,8 @@ def test_the_agents_tab_says_who_holds_what_is_scarce_and_which_task_waits_for_i
     expect(row).to_contain_text(f"0–task {task['id']}there is none, and tasks need it")
     says = desk.element.get_by_text(f"Task {task['id']} waits for the licence matlab (0 there).")
     expect(says).to_be_visible()
+    waiting = row.get_by_role("cell", name=f"task {task['id']}", exact=True)
+    assert waiting.evaluate("e => e.scrollWidth <= e.clientWidth"), "the task that waits is not cut off"
     expect(desk.element.get_by_role("cell", name=f"{far} on lab-gpu", exact=True)).to_be_visible()
     for width in (1280, 420, 360):
         resize(desk.element, width)

@@ -808,10 +808,10 @@ wb-confirm wb-stack"},a("p",{},`This is the new token of ${this.id}. It is shown
 this.load()}async onSubmit(){let t=this.fields.choices();if(!Object.keys(t).length)return;let e=await this.requests.run("update_agent",{agent_id:this.id,changes:t},
 this.save,"Saving…");e?this.onSaved(e):this.fields.fieldOf(this.requests.error)?.focus()}onSaved(t){let e=this.id;this.agent=t,this.fill(),this.desk.announce(
 `${this.id}: saved.`),e!==this.id&&this.onRename(e,this.id),this.fields.first.focus()}};function Ff(n,t){let e=Dt(n,t);return e==="just now"?e:`${e} ago`}var Wf=5e3,Kf=new Set(["cpu","memory"]),Uf=[{key:"what",label:"What",value:({id:n})=>n},{key:"there",label:"There",value:({amount:n})=>n,cell:({there:n})=>n},{key:"\
-held",label:"Held by",wide:!0,...ih(n=>n.held_by)},{key:"waiting",label:"Waiting",wide:!0,...ih(n=>n.awaited_by)},{key:"problem",label:"Problem",wide:!0,optional:sa,
-value:sa,title:sa}];function sa({problem:n}){return n}function Hf({machine:n,device:t,name:e}){let s=t??e;return n.startsWith("elsewhere:")?`${n} ${s}`:s}function ih(n){
-return{value:n,cell:t=>n(t)||"–",title:n}}function oh({desk:n}){let t=I(n),[e,s]=N(null),i=async()=>{s(await t.send("list_resources",{})),t.clearError()},{ref:o}=mt(
-Wf,i,l=>t.showError(l)),r=(e?.resources??[]).filter(({name:l,held_by:c,waiting:h})=>!Kf.has(l)||c||h.length).map(l=>({...l,id:Hf(l)}));return m`<div ref=${o}>
+held",label:"Held by",...ih(n=>n.held_by)},{key:"waiting",label:"Waiting",...ih(n=>n.awaited_by)},{key:"problem",label:"Problem",wide:!0,optional:sa,value:sa,title:sa}];
+function sa({problem:n}){return n}function Hf({machine:n,device:t,name:e}){let s=t??e;return n.startsWith("elsewhere:")?`${n} ${s}`:s}function ih(n){return{value:n,
+cell:t=>n(t)||"–",title:n}}function oh({desk:n}){let t=I(n),[e,s]=N(null),i=async()=>{s(await t.send("list_resources",{})),t.clearError()},{ref:o}=mt(Wf,i,l=>t.
+showError(l)),r=(e?.resources??[]).filter(({name:l,held_by:c,waiting:h})=>!Kf.has(l)||c||h.length).map(l=>({...l,id:Hf(l)}));return m`<div ref=${o}>
     ${r.length>0&&m`<${$t} title="Scarce things">
         <${ft} class="wb-by-need wb-leases" aria-label="Scarce things" rows=${r} columns=${Uf} />
         ${e.waiting.map(l=>m`<p key=${l.task_id} class="wb-muted">Task ${l.task_id} waits for ${l.waits_for}.</p>`)}

@@ -8,8 +8,8 @@ const COUNTED = new Set(["cpu", "memory"]);
 const COLUMNS = [
   { key: "what", label: "What", value: ({ id }) => id },
   { key: "there", label: "There", value: ({ amount }) => amount, cell: ({ there }) => there },
-  { key: "held", label: "Held by", wide: true, ...named((row) => row.held_by) },
-  { key: "waiting", label: "Waiting", wide: true, ...named((row) => row.awaited_by) },
+  { key: "held", label: "Held by", ...named((row) => row.held_by) },
+  { key: "waiting", label: "Waiting", ...named((row) => row.awaited_by) },
   { key: "problem", label: "Problem", wide: true, optional: problemOf, value: problemOf, title: problemOf },
 ];
 
