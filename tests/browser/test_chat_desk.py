@@ -239,5 +239,6 @@ def test_a_picture_that_a_tool_returned_is_shown_below_its_call(
     expect(pane).to_contain_text("That is all.")
     image = pane.get_by_role("img", name="bytes, image/png")
     expect(image).to_be_visible()
-    assert image.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [60, 30]
+    size = "image => image.decode().then(() => [image.naturalWidth, image.naturalHeight])"
+    assert image.evaluate(size) == [60, 30]
     expect(pane.get_by_role("button", name="hub__plot")).to_have_attribute("aria-expanded", "false")

@@ -98,7 +98,8 @@ def test_a_cell_is_shown_with_its_pictures_and_a_comment_on_it_reaches_an_agent(
     mine = desk.element.get_by_role("region", name="bills")
     pictures = mine.locator(".wb-outputs img")
     expect(pictures).to_have_count(2)
-    assert [size["w"] for size in pictures.evaluate_all("all => all.map((e) => ({ w: e.naturalWidth }))")] == [320, 320]
+    widths = "all => Promise.all(all.map((image) => image.decode().then(() => image.naturalWidth)))"
+    assert pictures.evaluate_all(widths) == [320, 320]
     expect(mine.locator(".wb-output-text")).to_contain_text("342 rows")
     expect(mine.locator(".wb-output-text")).to_contain_text("Not shown: text/html.")
     expect(mine.get_by_text("A picture is not shown: it is no PNG or JPEG.")).to_be_visible()
