@@ -259,7 +259,7 @@ def test_a_path_in_the_home_of_an_unknown_user_does_not_exist() -> None:
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "endless"])
 def test_a_settings_file_that_is_no_plain_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
-    file = write(tmp_path, "")
+    file, why = write(tmp_path, ""), {"link": "it is a link", "pipe": "it is not a regular", "endless": "it is larger"}
     file.unlink()
     if kind == "pipe":
         os.mkfifo(file)
@@ -268,7 +268,7 @@ def test_a_settings_file_that_is_no_plain_file_is_refused_at_once(tmp_path: Path
         file.symlink_to(tmp_path / "other.toml")
     else:
         file.write_bytes(b"#" * (LARGEST + 1))
-    assert str(file) in refusal(tmp_path)
+    assert f"{file} cannot be read: {why[kind]}" in refusal(tmp_path)
 
 
 # Finding the project

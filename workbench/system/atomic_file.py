@@ -71,7 +71,12 @@ def read(path: Path, *, private: bool = False, largest: int = LARGEST) -> str:
         OSError: it cannot be read, is not a regular file, is larger than that, or is not private.
         UnicodeDecodeError: it is not UTF-8.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.ELOOP or not path.is_symlink():
+            raise
+        raise OSError(errno.ELOOP, "it is a link, and has to be the file itself", str(path)) from None
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
