@@ -89,6 +89,9 @@ def test_init_says_that_a_directory_without_git_has_no_worktrees(run: Type, tmp_
     for project in (place, below):
         lead = run("--project", str(project), "init", "--bare").out
         assert f"Its repository cannot be used: {place} has no commit yet. Make one with `git commit`." in lead
+    git("init", "-q", "--bare", str(tmp_path / "bare"), cwd=tmp_path)
+    lead = run("--project", str(tmp_path / "bare"), "init", "--bare").out
+    assert f"Its repository cannot be used: {tmp_path / 'bare'} is a bare repository." in lead
 
 
 def test_a_bare_project_has_its_state_only(run: Type, repository: Path) -> None:

@@ -77,12 +77,13 @@ def _without_git(settings: Settings) -> str:
     """What a project lacks whose directory is in no git repository, or in one that cannot be used yet; else empty."""
     from workbench.git import Repository
 
-    if any((place / ".git").exists() for place in (settings.project, *settings.project.parents)):
-        try:
-            Repository.open(settings.project, limit=state_directory.GIT_SECONDS)
-        except WorkbenchError as error:
-            return f" Its repository cannot be used: {error.message}"
+    try:
+        Repository.open(settings.project, limit=state_directory.GIT_SECONDS)
         return ""
+    except WorkbenchError as error:
+        places = (settings.project, *settings.project.parents)
+        if error.code == "BARE_REPOSITORY" or any((place / ".git").exists() for place in places):
+            return f" Its repository cannot be used: {error.message}"
     return (
         " It is in no git repository: tasks run, but worktrees and merges need one. Run `git init` there, and make a "
         "first commit."
