@@ -104,7 +104,8 @@ def _restored(client: OperatorClient, settings: Settings, file: Path, yes: bool)
     if done.aside:
         says.append(f"What was there before is in {done.aside}.")
     if done.moved:
-        says.append(f"{counted(len(done.moved), 'reference')} here had moved and stayed. What the archive has of them:")
+        moved = counted(len(done.moved), "reference")
+        says.append(f"{moved} had moved, or another was in the way; what is here stayed. What the archive has of them:")
         says.append(", ".join(done.moved.values()) + ".")
     if done.manifest.left_out:
         says.append(f"Not in the archive, {NOT_ARCHIVED}: {inert_line(', '.join(done.manifest.left_out))}.")
