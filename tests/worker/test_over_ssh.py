@@ -66,6 +66,8 @@ async def test_an_agent_spawned_on_another_machine_works_there_until_it_is_termi
         machines["node"] = there_is
         process = await workbench.call("get_agent_process_info", agent_id=agent["agent_id"])
         assert (process["machine"], process["worktree"]) == ("node", task["attempts"][0]["worktree"])
+        listed = [(await workbench.call(name))["agents"] for name in ("list_agents", "get_managed_agents")]
+        assert [agent["machine"] for agents in listed for agent in agents] == ["node", "node"]
         assert any("admitted as far" in line for line in process["log_tail"])
 
         await workbench.call("restart_agent", agent_id=agent["agent_id"])

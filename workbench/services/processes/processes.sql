@@ -23,7 +23,8 @@ LEFT JOIN worktrees t ON t.name = a.assigned_worktree AND t.status = 'active'
 WHERE w.agent_id = :agent AND NOT EXISTS (SELECT 1 FROM spawns s WHERE s.agent_id = w.agent_id);
 
 -- name: managed
-SELECT a.*, (SELECT q.since FROM silent_agents q WHERE q.agent_id = a.id) AS silent_since, s.machine
+SELECT a.*, (SELECT q.since FROM silent_agents q WHERE q.agent_id = a.id) AS silent_since,
+    COALESCE((SELECT 'elsewhere:' || m.machine FROM machine_workers m WHERE m.agent_id = a.id), s.machine) AS machine
 FROM agents_seen a JOIN spawns s ON s.agent_id = a.id
 WHERE a.deleted_at IS NULL AND (CAST(:parent AS TEXT) IS NULL OR a.parent_agent_id = :parent)
 ORDER BY a.registered_at, a.id;
