@@ -160,13 +160,13 @@ async def _identity(address: str, seconds: float) -> dict[str, Any]:
 
 
 @contextmanager
-def pages(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Begin a scheduler within this, with the yielded options: it shows nobody anything, unless it is asked to.
+def scheduler_options(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Options for a scheduler that starts in this block. It serves no pages unless they are asked for.
 
-    Dask always serves HTTP, to whoever can reach it and without encryption: at port 8787, of which there is one.
+    Dask serves them at port 8787, of which there is one, to whoever can reach it and without encryption.
 
     Args:
-        asked: options of the scheduler.
+        asked: options that the scheduler has in any case.
     """
     import dask
 
@@ -188,13 +188,13 @@ def _own_cluster(workers: int) -> Iterator[LocalCluster]:
     resource_tracker.ensure_running()  # it unblocks SIGINT in the thread that starts it
     with (
         uninterrupted.sigint_blocked() as mask,
-        pages({}) as scheduler_options,
+        scheduler_options({}) as options,
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             security=True,
-            scheduler_kwargs=scheduler_options,
+            scheduler_kwargs=options,
             memory_limit=0,  # the runs have limits, and their kernels are processes of their own
             silence_logs=logging.CRITICAL,
         ) as cluster,

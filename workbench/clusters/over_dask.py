@@ -289,7 +289,7 @@ class _Agent:
         return remote_worker.failed(self._start.machine, said.status, last)
 
     def _why_over(self, task: Any) -> Unavailable:
-        """The error for a task that has ended although nobody here has ended it."""
+        """Why the task of an agent is over, if nobody ended it from here."""
         from distributed import KilledWorker
 
         machine, error = self._start.machine, task.exception(timeout=ANSWER_SECONDS) if task.status == "error" else None

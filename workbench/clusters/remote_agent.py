@@ -170,7 +170,7 @@ class RemoteAgent:
         while piece := os.read(stdout.fileno(), PIECE):
             while len(self._output) > MOST_BYTES and not self._is_left:
                 time.sleep(TICK_SECONDS)
-            if not self._is_left:  # else nobody reads it any more
+            if not self._is_left:  # once it is left, nobody reads its output
                 with self._lock:
                     self._output += piece
 

@@ -44,7 +44,7 @@ def connected(name: str, machine: SlurmMachine) -> Iterator[Client]:
 def cluster(name: str, machine: SlurmMachine) -> SLURMCluster:
     """The cluster, without jobs yet. Its connections are encrypted, because a scheduler runs anyone's code.
 
-    Its scheduler shows nobody anything by HTTP, unless the machine's `scheduler_options` say so.
+    Its scheduler serves no pages unless the machine's `scheduler_options` ask for them.
 
     Raises:
         BadInput: ``BAD_MACHINE``: dask-jobqueue does not take its options.
@@ -55,10 +55,8 @@ def cluster(name: str, machine: SlurmMachine) -> SLURMCluster:
     options: dict[str, Any] = {"security": True, "shared_temp_directory": str(home())} | machine.options
     try:
         asked = options.pop("scheduler_options", config.get("jobqueue.slurm.scheduler-options", {}))
-        with dask.pages(asked) as scheduler_options:
-            return SLURMCluster(
-                cores=machine.cores, memory=machine.memory, scheduler_options=scheduler_options, **options
-            )
+        with dask.scheduler_options(asked) as scheduler:
+            return SLURMCluster(cores=machine.cores, memory=machine.memory, scheduler_options=scheduler, **options)
     except Exception as error:  # of any type, as its options are of any
         raise BadInput(
             "BAD_MACHINE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 LINE = 300
-"""The most characters of the last line of a worker that a person is told."""
+"""So many characters of a worker's last line are shown to a person; the rest is cut off."""
 
 
 def arguments(server: str, directory: str, limits: Mapping[str, float]) -> list[str]:

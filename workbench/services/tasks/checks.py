@@ -96,7 +96,7 @@ def find(tx: Reader, task_id: int, attempt: int) -> Row | None:
 def failure(found: Row) -> AttemptEnding:
     """The end of an attempt whose check has failed. The next attempt is told the end of the check's output.
 
-    There is no next attempt if none can make the check run.
+    It is the last attempt if the check cannot be run at all: another one would not change that.
     """
     if not found["tries"]:
         is_lasting = found["output"].startswith(NEVER_RUN)

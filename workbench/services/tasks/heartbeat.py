@@ -62,7 +62,7 @@ async def heartbeat_and_get_tasks(
     """Renew your leases; list tasks you hold, or could claim, and new messages."""
     me = require_self(ctx.caller, agent_id, persona_id)
     is_supervisor = (ctx.caller.supervised or ctx.caller.commands_only) and ctx.caller.attempt is None
-    hears = not is_supervisor  # a command that runs asks for messages itself; the next one is told when it begins
+    hears = not is_supervisor  # its command asks for messages itself, or is told them when it begins
 
     def change(tx: Tx) -> Work:
         _renew(tx, me)

@@ -167,9 +167,8 @@ class FeedChanges:
             try:
                 await self._note_changes()
             except WorkbenchError as error:
-                level = (
-                    logging.INFO if error.is_of_store else logging.WARNING
-                )  # the store's are logged with the duties'
+                # Duties meet an error of the store, too, and it is logged with theirs.
+                level = logging.INFO if error.is_of_store else logging.WARNING
                 log.log(level, "MCP clients are asked to read everything again: %s", error)
             except Exception:
                 log.exception("the changes for MCP clients could not be followed; trying again")
